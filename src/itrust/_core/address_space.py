@@ -19,11 +19,6 @@ def spare_address_space() -> bool:
     """Take the allocators that reserve little, if address space is limited.
 
     What the user has set in the environment stays.
-
-    Returns
-    -------
-    bool
-        Whether it is limited.
     """
     if not _is_scarce():
         return False

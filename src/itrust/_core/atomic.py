@@ -22,37 +22,13 @@ TRIES = 3  # somebody who tidies up may take a lock for one that is left over, i
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write one file; on failure the old one stays as it was.
-
-    Parameters
-    ----------
-    path : Path
-        Where it goes; its folder must be there.
-    content : str or bytes
-        Text is written as UTF-8 with plain line ends; what cannot be encoded is spelt out.
-
-    Returns
-    -------
-    Path
-        The same path.
-    """
+    """Write one file; on failure the old one stays as it was."""
     write_all({path: writer_of(lambda: content)})
     return path
 
 
 def writer_of(make: Callable[[], str | bytes]) -> Write:
-    """What makes a text or bytes and writes it, for `write_all`.
-
-    Parameters
-    ----------
-    make : callable
-        Gives the content, as for `write_whole`.
-
-    Returns
-    -------
-    callable
-        Given a path, writes the content there.
-    """
+    """What makes a text or bytes and writes it, for `write_all`."""
 
     def write(path: Path) -> None:
         content = make()
@@ -68,12 +44,6 @@ def write_all(outputs: Mapping[Path, Write]) -> None:
     Whatever happens on the way, there are the files of before or all of the new ones. Where the
     process is killed, a child removes what was begun or finishes; where that is killed as well, or
     the power fails, the next call that writes to one of the folders brings the old files back.
-
-    Parameters
-    ----------
-    outputs : mapping of Path to callable
-        For each file what writes it, given the path to write to: a new file, which is opened again
-        and not replaced.
     """
     if not outputs:
         return

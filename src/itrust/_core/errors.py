@@ -128,36 +128,6 @@ def in_door_words(thing: Setting | Argument | Code) -> str:
 class InputError(ValueError):
     """The data or an argument is wrong; the message says what, where and how to mend it.
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong. `{argument}`, `{column}`, `{row}`, `{value}`, `{count}` and `{file}` stand
-        for the fields below, in the words of the door; `{subject}` for the covariate or else the
-        argument; `{title}` for the column's bare name or else the argument; other names in braces
-        for `details`. Braces around anything else stay.
-    argument : str, optional
-        Name of the argument that brought the value.
-    column : str, optional
-        Name of the column, where the argument is one column of a frame or file.
-    row : int, optional
-        Number of the row, from 0.
-    value : object, optional
-        What was found there.
-    count : int, optional
-        How many rows have it.
-    file : str, optional
-        Name of the file that the row stands in. It opens the sentence, unless `{file}` says where
-        it goes.
-    hint : str, optional
-        What would mend it. `{}` stands for the settings, one after the other, and `{settings}`
-        for all of them, joined by "or". It follows in brackets; with settings, after a semicolon
-        unless it begins with a bracket of its own.
-    settings : iterable of Setting, Argument or Code, optional
-        What the hint names.
-    details : mapping of str to object, optional
-        More words for the problem: text and numbers as they are, and `Row`, `Argument`,
-        `Setting` or `Code` in the words of the door.
-
     Examples
     --------
     >>> error = InputError("{argument} must lie in [0, 1]; {row} has {value}",
@@ -197,16 +167,6 @@ class InputError(ValueError):
     def at(self, **fields: Any) -> Self:
         """Make a new error that is the same but for some fields; this one stays as it is.
 
-        Parameters
-        ----------
-        **fields : object
-            The fields that are known now, by the names of the parameters of `InputError`.
-
-        Returns
-        -------
-        InputError
-            The error with these fields.
-
         Examples
         --------
         >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
@@ -223,40 +183,13 @@ class InputError(ValueError):
         number: Callable[[int], int] = int,
         line: Callable[[int], int | None] | None = None,
     ) -> Self:
-        """Make a new error whose rows are rows of a file; this one stays as it is.
-
-        Parameters
-        ----------
-        file : str
-            Its name.
-        number : callable
-            From the number of a row in this error to its number in the file, from 0.
-        line : callable, optional
-            From the number of a row in the file to its line, None where that is not known.
-
-        Returns
-        -------
-        InputError
-            The same error with the file and these rows.
-        """
+        """Make a new error whose rows are rows of a file; this one stays as it is."""
         return self.renumbered(number, line).at(file=file)
 
     def renumbered(
         self, number: Callable[[int], int], line: Callable[[int], int | None] | None = None
     ) -> Self:
         """Make a new error whose rows have other numbers; this one stays as it is.
-
-        Parameters
-        ----------
-        number : callable
-            From the number of a row in this error to the new one, from 0.
-        line : callable, optional
-            From the new number of a row to its line, None where that is not known.
-
-        Returns
-        -------
-        InputError
-            The same error with these rows.
 
         Examples
         --------

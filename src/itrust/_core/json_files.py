@@ -17,15 +17,7 @@ MAX_DIGITS = 400  # of one number: all that a float has
 
 
 class NotJSONError(ValueError):
-    """A text that is no JSON, or (`is_damaged`) says what no file of ours says.
-
-    Attributes
-    ----------
-    why : str
-        What is wrong, as the rest of a sentence.
-    is_damaged : bool
-        Whether it is JSON in form.
-    """
+    """A text that is no JSON, or (`is_damaged`) says what no file of ours says."""
 
     def __init__(self, why: str, *, is_damaged: bool = False) -> None:
         super().__init__(why)

@@ -27,15 +27,7 @@ KILLED = "the process that moves files in was killed"
 
 
 class Keeper:
-    """The child and the way to it.
-
-    Parameters
-    ----------
-    process : subprocess.Popen
-        The child.
-    channel : socket.socket
-        Our end of what is its standard input.
-    """
+    """The child and the way to it."""
 
     def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
         self._process, self._channel = process, channel
@@ -64,13 +56,7 @@ class Keeper:
         return keeper
 
     def replace_all(self, what: Replacement) -> bool:
-        """Let the child move all files in, or raise OSError with everything as it was.
-
-        Returns
-        -------
-        bool
-            False where there is no child that could, and nothing was changed.
-        """
+        """Let the child move all files in, or raise OSError with everything as it was."""
         if not self._is_ready() or not self._say(GO):
             return False
         self._channel.settimeout(None)

@@ -22,17 +22,6 @@ from importlib.util import find_spec
 def loaded_later(package: str) -> Callable[[str], object]:
     """Make the `__getattr__` of a package, which loads each name when it is first asked for.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`. No name that it offers may be that of a module of its own, unless it is
-        this module: whoever loads the module would put it in place of the name.
-
-    Returns
-    -------
-    callable
-        From a name to what it stands for, which stays in the package from then on.
-
     Examples
     --------
     >>> ask = loaded_later("itrust.tasks")

@@ -59,13 +59,7 @@ _above: ContextVar[Advance | None] = ContextVar("the work this is a part of", de
 
 @contextmanager
 def progress_shown(where: Where) -> Iterator[None]:
-    """Choose where work shows its progress, if it is not asked for.
-
-    Parameters
-    ----------
-    where : Where
-        In a terminal alone (as if nobody had chosen), as plain lines elsewhere, too, or nowhere.
-    """
+    """Choose where work shows its progress, if it is not asked for."""
     token = _where.set(where)
     try:
         yield
@@ -75,17 +69,7 @@ def progress_shown(where: Where) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Advance]:
-    """Show the share of `total` done on standard error.
-
-    Parameters
-    ----------
-    title : str
-        What is done, in words.
-    total : float
-        Amount of work; `advance` is told shares of it, and work inside it counts 1.
-    show : bool, optional
-        As for `progress_stages`.
-    """
+    """Show the share of `total` done on standard error."""
     with progress_stages({title: 1.0}, show=show) as begin:
         yield begin(title, total)
 
@@ -96,18 +80,7 @@ def progress_stages(
     words: Callable[[Stage], str] = str,
     show: bool | None = None,
 ) -> Iterator[Begin[Stage]]:
-    """Show which stage is at work, the share done and the time left, on standard error.
-
-    Parameters
-    ----------
-    stages : mapping of stages to float
-        How long each will take, in any unit, in the order in which they come.
-    words : callable
-        Says what a stage does; it is asked only if something is shown.
-    show : bool, optional
-        True: always; False: never, not even for work inside it; None: in a terminal, after a
-        second, and where else `progress_shown` says, after five.
-    """
+    """Show which stage is at work, the share done and the time left, on standard error."""
     meter, display = Meter(list(stages.values())), _display(show)
     order = {stage: number for number, stage in enumerate(stages)}
 

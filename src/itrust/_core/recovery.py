@@ -82,18 +82,7 @@ class Locks:
 
 
 def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[Settled]:
-    """Undo and remove what runs that are no more have left in some folders.
-
-    Parameters
-    ----------
-    folders : iterable of str or path
-        Where files are about to be written.
-
-    Returns
-    -------
-    list of Settled
-        What was done.
-    """
+    """Undo and remove what runs that are no more have left in some folders."""
     notes: list[Settled] = []
     for folder in dict.fromkeys(os.path.realpath(folder) for folder in folders) if LOCKS else ():
         found: dict[str, list[str]] = {}

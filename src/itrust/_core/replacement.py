@@ -59,17 +59,7 @@ class Recorded(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """Files that change together.
-
-    Parameters
-    ----------
-    token : str
-        Sixteen hexadecimal digits, in the names of all that stands on disk meanwhile.
-    targets : tuple of Target
-        The files; the folder of the first holds the journal.
-    lasting : bool
-        Whether there is a journal; not where nobody could tell later whose it is.
-    """
+    """Files that change together."""
 
     token: str
     targets: tuple[Target, ...]
@@ -211,11 +201,6 @@ def undo(what: Replacement, known: Sequence[Recorded]) -> str:
 
     Where somebody has changed one of the files since, none is touched, and the old ones that are
     not in their places are kept.
-
-    Returns
-    -------
-    str
-        Why the old files are not back and where they are; empty where they are back.
     """
     found = [identity(what.place(number)) for number in range(len(known))]
     changed = [
@@ -353,11 +338,6 @@ def keep(channel: int) -> None:
     """Do as a keeper does: read a replacement, wait for the word, and move the files in.
 
     Where the other end closes without a word, all that was begun is removed.
-
-    Parameters
-    ----------
-    channel : int
-        A socket, to read from and to answer to.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -16,18 +16,7 @@ if TYPE_CHECKING:
 
 
 def in_pandas(table: pa.Table) -> pd.DataFrame:
-    """Give a table as a data frame; needs pandas.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Any.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The same rows.
-    """
+    """Give a table as a data frame; needs pandas."""
     try:
         import pandas  # noqa: F401
     except ImportError:

@@ -51,18 +51,6 @@ def keyed_bits(
 
     So any block of rows and draws can be made alone, in any order, on any machine.
 
-    Parameters
-    ----------
-    seed : int
-    rows, draws : range
-        Consecutive positions (step 1).
-    dtype : unsigned integer type
-        Different types give different numbers.
-
-    Returns
-    -------
-    (len(rows), len(draws)) array of `dtype`
-
     Examples
     --------
     >>> whole = keyed_bits(0, range(10), range(200))
@@ -82,16 +70,6 @@ def keyed_blocks(
 
     The draws that fill 128 bytes have a stream of their own (PCG64DXSM), in which row i has bytes
     128 i to 128 i + 127; the generator can go to any place of it at once.
-
-    Parameters
-    ----------
-    seed, rows, draws, dtype
-        As for `keyed_bits`.
-
-    Returns
-    -------
-    iterator of range and (len(rows), len(range)) array of `dtype`
-        Numbers of some draws, in order, and their integers.
     """
     size = np.dtype(dtype).itemsize
     for some, inside, block in _blocks(draws, ROW_BYTES // size):
@@ -100,18 +78,7 @@ def keyed_blocks(
 
 
 def keyed_flips(seed: int, rows: range, draws: range) -> BoolArray:
-    """Fair coins that depend on (seed, row, draw) and on nothing else, apart from `keyed_bits`.
-
-    Parameters
-    ----------
-    seed : int
-    rows, draws : range
-        Consecutive positions (step 1).
-
-    Returns
-    -------
-    (len(rows), len(draws)) array of bool
-    """
+    """Fair coins that depend on (seed, row, draw) and on nothing else, apart from `keyed_bits`."""
     flips = np.empty((len(rows), len(draws)), dtype=bool)
     for some, inside, block in _blocks(draws, 8 * FLIP_BYTES):
         packed = _stream(seed, 0, block, rows, FLIP_BYTES)

@@ -85,20 +85,6 @@ def signed_in(value: float, lower: float, upper: float) -> str:
 def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     """A number with as many digits as its interval can tell: two of the interval's width.
 
-    Parameters
-    ----------
-    value : float
-        The number, or an end of the interval.
-    lower, upper : float
-        The interval; where it has no width, or none that is known, four digits are shown.
-    sign : {"-", "+"}
-        "+" gives positive numbers a sign, too.
-
-    Returns
-    -------
-    str
-        The number for people.
-
     Examples
     --------
     >>> rounded(0.039214, 0.0171, 0.0613), rounded(55.9604, 55.1, 56.8)
@@ -199,19 +185,6 @@ def closest(name: str, known: Sequence[str]) -> str | None:
 def printable(text: str, *, lines: bool = True) -> str:
     r"""Text of the user's file without power over terminal and page: control characters spelt out.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    lines : bool
-        Whether it may have several lines and tabs, which then stay.
-
-    Returns
-    -------
-    str
-        Characters that control, that turn the direction of text, or that cannot be seen or
-        written, stand as Python's escapes.
-
     Examples
     --------
     >>> printable("a\x1b[31mb"), printable("a\nb", lines=False)
@@ -223,16 +196,6 @@ def printable(text: str, *, lines: bool = True) -> str:
 
 def first_line(error: Exception) -> str:
     r"""What another package's error says, in one line, for a sentence of our own.
-
-    Parameters
-    ----------
-    error : Exception
-        Any error.
-
-    Returns
-    -------
-    str
-        The first line of its message without the full stop; of an error without words, its kind.
 
     Examples
     --------
@@ -260,22 +223,6 @@ def cut(text: str, most: int) -> str:
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
     r"""Break a text into lines of at most `width` characters.
-
-    Parameters
-    ----------
-    text : str
-        One paragraph: line ends and tabs in it belong to names, and are spelt out.
-    width : int
-        Most characters in a line; fewer than 20 count as 20.
-    indent : str
-        What every line begins with.
-    deeper : str
-        What lines after the first begin with in addition.
-
-    Returns
-    -------
-    list of str
-        The lines.
 
     Examples
     --------

@@ -201,18 +201,7 @@ class HistogramChart:
 
 
 def histogram_edges(low: float, high: float) -> FloatArray:
-    """Ends of about 24 bars between round numbers.
-
-    Parameters
-    ----------
-    low, high : float
-        Smallest and largest value.
-
-    Returns
-    -------
-    (bars + 1,) array
-        All values lie between the first and the last.
-    """
+    """Ends of about 24 bars between round numbers."""
     step = _nice_step(max(high - low, 0.01) / COLUMNS)
     first, last = math.floor(low / step), math.ceil(high / step)
     edges = np.arange(first, max(last, first + 1) + 1) * step
@@ -477,31 +466,7 @@ def charts_of(
     telling: Sequence[Sequence[str]] = (),
     histogram: HistogramChart | None = None,
 ) -> Charts:
-    """Compute the charts of an audit, from all rows or from 20,000 of more.
-
-    Parameters
-    ----------
-    sample : Sample
-        The rows that were judged.
-    test : CalibrationResult
-        Its draws are shown.
-    alpha : float
-        Of the bands.
-    draws, seed : int
-        Those of the audit; curves and maps take 199 draws at most, unless alpha needs more.
-    computed : bool
-        False leaves out curves and maps, which take about as long as the rest of an audit.
-    telling : sequence of sequences of str
-        Covariates of what was found, finding by finding: these come first, alone and in pairs,
-        where there are more covariates than charts.
-    histogram : HistogramChart, optional
-        Of the predictions of all rows; default: of these.
-
-    Returns
-    -------
-    Charts
-        Plain numbers.
-    """
+    """Compute the charts of an audit, from all rows or from 20,000 of more."""
     drawer = _Drawer(sample, alpha, draws, seed, telling)
     curves, maps = drawer.drawn() if computed else ((), ())
     # One closed test with what would imply them.

@@ -381,22 +381,7 @@ def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Differenc
 
 
 def loss_error(sample: Sample, law: LabelLaw, losses: _Losses) -> tuple[float, Uncertainty]:
-    """A mean loss, or difference of losses, of labelled rows, and how far it may be off.
-
-    Parameters
-    ----------
-    sample : Sample
-        Labels and weights.
-    law : LabelLaw
-        What labels could have been.
-    losses : _Losses
-        Of every row for either label; those that rows have are finite.
-
-    Returns
-    -------
-    float and Uncertainty
-        By the design, where rows come from one.
-    """
+    """A mean loss, or difference of losses, of labelled rows, and how far it may be off."""
     losses, w = losses.finite(), sample.weights_or_ones / sample.weights_or_ones.sum()
     own, leaning = losses.at(sample.y), losses.if_one - losses.if_none
     value, expected = float(w @ own), losses.if_none + law.q * leaning

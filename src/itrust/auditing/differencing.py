@@ -34,15 +34,6 @@ class Universe:
     The others are the rows at hand with columns shuffled: whoever reads a page does not know which
     combinations of values occur, and cannot use that one of them does not. Columns of which one
     tells the other, such as city and region, are shuffled together: that is known.
-
-    Attributes
-    ----------
-    points : Points
-        The rows at hand, then the shuffled ones.
-    real : int
-        How many are at hand.
-    least : int
-        Rows at hand from which on there are, almost surely, at least `min_cell` of all.
     """
 
     points: Points
@@ -138,36 +129,14 @@ def least_at_hand(min_cell: int, share: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What is shown about some parts of the rows.
-
-    Attributes
-    ----------
-    owner : hashable
-        What is left out if the parts give something away.
-    parts : sequence of (u,) arrays of bool
-        The parts, as rows of the universe.
-    """
+    """What is shown about some parts of the rows."""
 
     owner: Hashable
     parts: Sequence[BoolArray]
 
 
 def first_to_go(told: Sequence[Told], universe: Universe) -> Hashable:
-    """Find what must not be shown, because a part of few rows follows from it and from others.
-
-    Parameters
-    ----------
-    told : sequence of Told
-        What is to be shown, the most important first. The number of all rows is known, too.
-    universe : Universe
-        The rows.
-
-    Returns
-    -------
-    hashable or None
-        The owner of the least important part in a combination that tells of few rows; None where
-        there is no such combination.
-    """
+    """Find what must not be shown, because a part of few rows follows from it and from others."""
     owners: list[Hashable] = [None]
     marks = [np.ones(len(universe.points), dtype=bool)]
     for one in told:
@@ -178,20 +147,7 @@ def first_to_go(told: Sequence[Told], universe: Universe) -> Hashable:
 
 
 def telling(marks: BoolArray, universe: Universe) -> BoolArray:
-    """Mark the parts, of k that are shown, that tell of few rows; none if they do not.
-
-    Parameters
-    ----------
-    marks : (k, u) array of bool
-        The parts, all rows before others.
-    universe : Universe
-        The rows.
-
-    Returns
-    -------
-    (k,) array of bool
-        The parts in one combination that is the indicator of few rows.
-    """
+    """Mark the parts, of k that are shown, that tell of few rows; none if they do not."""
     if marks[1:].sum(axis=0).max(initial=0) <= 1:  # the simplest page: one partition of the rows
         left = np.asarray(~marks[1:].any(axis=0))
         few = universe.is_few(left) or any(map(universe.is_few, marks[1:]))
@@ -272,22 +228,6 @@ def telling_values(
     A combination that is 0 on all but few rows is 0 on most random parts of the rows, too, and one
     that is 0 on such a part is 0 nearly everywhere: so combinations are looked for that vanish
     on one random part after the other.
-
-    Parameters
-    ----------
-    values : (k, n) array
-        What each row adds to sums that are shown: labels, or probabilities, times a quantity.
-    sums : (l, n) array
-        What each row adds to other sums that are shown: labels, or probabilities, of parts.
-    least : int
-        Fewest rows.
-    trials : int
-        How many random parts are tried.
-
-    Returns
-    -------
-    (k,) array of bool
-        Those in one combination that is about few rows; all False if none was found.
     """
     both = np.vstack([values, sums])
     both = both / np.maximum(np.abs(both).max(axis=1, keepdims=True), np.finfo(float).tiny)

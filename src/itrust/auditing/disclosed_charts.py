@@ -22,20 +22,7 @@ from itrust.calibration import ReliabilityCurve
 
 
 def disclosed_bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:
-    """Take out bins of few rows, and those that totals would tell them by.
-
-    Parameters
-    ----------
-    curve : ReliabilityCurve
-        Of rows whose number is known.
-    least : int
-        Fewest rows of a bin.
-
-    Returns
-    -------
-    ReliabilityCurve, int
-        The curve, and how many bins were left out.
-    """
+    """Take out bins of few rows, and those that totals would tell them by."""
     few = too_few(curve.rows.tolist(), least)
     kept = np.array([k for k in range(curve.rows.size) if k not in few], dtype=int)
     return ReliabilityCurve(**{name: part[kept] for name, part in vars(curve).items()}), len(few)
@@ -49,18 +36,6 @@ def disclosed_charts(charts: Charts, hidden: Hidden) -> tuple[Charts, int, int]:
 
     How many neighbours the other points have is told in multiples of the fewest rows: neighbours of
     a pair of levels are counts, and exact ones would tell the cell that is not there.
-
-    Parameters
-    ----------
-    charts : Charts
-        Of an audit.
-    hidden : Hidden
-        What may not be shown.
-
-    Returns
-    -------
-    Charts, int, int
-        The charts, and how many lines and points were left out.
     """
     curves = [_curve(curve, hidden) for curve in charts.curves]
     maps = [_map(chart, hidden) for chart in charts.maps]
@@ -87,18 +62,6 @@ def about_curve(curve: ReliabilityCurve, least: int) -> ReliabilityCurve:
     """A curve beside others of the same rows: two digits of its rates, rows in multiples.
 
     Bins of one curve less those of another would describe few rows otherwise.
-
-    Parameters
-    ----------
-    curve : ReliabilityCurve
-        Of a group, or of recalibrated probabilities.
-    least : int
-        Fewest rows of a bin.
-
-    Returns
-    -------
-    ReliabilityCurve
-        As it may be shown.
     """
     if least == 1:
         return curve

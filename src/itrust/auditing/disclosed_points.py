@@ -17,20 +17,7 @@ STEPS = (1, 2, 5)  # times powers of ten
 
 
 def disclosed_point(point: PointBias, hidden: Hidden) -> PointBias:
-    """Describe a point without rare groups, and by values that enough rows have.
-
-    Parameters
-    ----------
-    point : PointBias
-        A place with enough neighbours; its coordinates are the values of one row.
-    hidden : Hidden
-        What may not be shown.
-
-    Returns
-    -------
-    PointBias
-        The same numbers; numbers of the place are rounded until enough rows share them.
-    """
+    """Describe a point without rare groups, and by values that enough rows have."""
     universe = hidden.universe
     points = universe.points.take(slice(universe.real))
     kept = [own for own in point.coordinates if own.where not in hidden.rare]

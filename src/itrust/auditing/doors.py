@@ -27,19 +27,7 @@ Tasks = Sequence[Task | str] | Task | str
 
 
 class Commission(NamedTuple):
-    """What is to be audited.
-
-    Attributes
-    ----------
-    source : Sample or Scan
-        All rows and covariates, those of the tasks, too.
-    names : tuple of str
-        Covariates that the probabilities are judged on.
-    tasks : list of Task
-        The numbers to be reported.
-    grades : GradeColumn or None
-        The covariate that holds rating grades, if there are some.
-    """
+    """What is to be audited."""
 
     source: Sample | Scan
     names: tuple[str, ...]
@@ -57,32 +45,7 @@ def asked_of(
     model_settings: Mapping[str, Any],
     rng: Rng,
 ) -> Commission:
-    """Tell a sample from a model with its rows; a slip is answered with the right call.
-
-    Parameters
-    ----------
-    sample : object
-        The first argument: a Sample, a Scan or a classifier.
-    X : object
-        The second one: the tasks of a sample, or the features of a model.
-    y : object
-        The third one: the labels of a model's rows.
-    tasks : tasks or their text forms
-        By keyword.
-    on : object
-        What to judge on.
-    grades : object
-        Rating grades: the name of a covariate, a column, or None.
-    model_settings : mapping of str to object
-        What goes with a model only; None where it was not given.
-    rng : int, Generator or None
-        The seed of the folds, if there are any.
-
-    Returns
-    -------
-    Commission
-        Checked, but for what the audit checks itself.
-    """
+    """Tell a sample from a model with its rows; a slip is answered with the right call."""
     if isinstance(sample, Sample | Scan):
         return _graded(_of_sample(sample, X, y, tasks, on, model_settings), grades, "level")
     if not is_model(sample) or X is None or y is None:

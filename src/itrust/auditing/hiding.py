@@ -25,31 +25,7 @@ BINS = "bins"
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What is left out of an audit.
-
-    Attributes
-    ----------
-    least : int
-        Fewest rows behind what is shown.
-    rare : frozenset of Predicate
-        Groups of fewer rows.
-    places : frozenset of Predicate
-        All groups that are left out: these, and others that would tell of few rows.
-    slices : frozenset of Predicate
-        Rules of slices that are left out.
-    tasks : frozenset of Task
-        The user's numbers that are left out.
-    bins : bool
-        Whether the bins of the reliability curve are left out.
-    grades : frozenset of str
-        Grades of the user's column that are left out.
-    universe : Universe
-        All rows, or random ones of them.
-    n : int
-        Number of all rows.
-    known : mapping of Predicate to int
-        Rows of the groups, out of all.
-    """
+    """What is left out of an audit."""
 
     least: int
     rare: frozenset[Predicate]
@@ -64,20 +40,7 @@ class Hidden:
 
     @classmethod
     def of(cls, audit: Audit, least: int) -> Hidden:
-        """Decide for groups, slices, numbers and bins together.
-
-        Parameters
-        ----------
-        audit : Audit
-            The whole audit.
-        least : int
-            Fewest rows behind what is shown.
-
-        Returns
-        -------
-        Hidden
-            What may not be shown.
-        """
+        """Decide for groups, slices, numbers and bins together."""
         table = audit.diagnosis.groups
         groups = () if table is None else table.groups
         graded_by = None if audit.validation is None else audit.validation.graded_by
@@ -98,18 +61,7 @@ class Hidden:
         )
 
     def covers(self, where: Predicate) -> bool:
-        """Whether a part of the rows may not be named: it, or all others, would be few.
-
-        Parameters
-        ----------
-        where : Predicate
-            The part.
-
-        Returns
-        -------
-        bool
-            True also for parts of hidden groups.
-        """
+        """Whether a part of the rows may not be named: it, or all others, would be few."""
         if where in self.known:
             return self.covers_rows(where, self.known[where])
         at_hand = where.rows(self.universe.points)[: self.universe.real]
@@ -118,20 +70,7 @@ class Hidden:
         return self._tells_of_hidden(where) or inside < few or 0 < outside < few
 
     def covers_rows(self, where: Predicate, inside: int) -> bool:
-        """The same, where it is known how many rows lie inside.
-
-        Parameters
-        ----------
-        where : Predicate
-            The part.
-        inside : int
-            Its rows, out of all.
-
-        Returns
-        -------
-        bool
-            Whether it may not be named.
-        """
+        """The same, where it is known how many rows lie inside."""
         few = inside < self.least or 0 < self.n - inside < self.least
         return few or self._tells_of_hidden(where)
 
@@ -139,20 +78,7 @@ class Hidden:
         return where in self.places or not self.rare.isdisjoint(where.leaves())
 
     def allows(self, part: Slice, n: int) -> bool:
-        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too.
-
-        Parameters
-        ----------
-        part : Slice
-            Found in one part of the rows and judged on another.
-        n : int
-            Number of all rows.
-
-        Returns
-        -------
-        bool
-            Whether enough rows stand behind all its numbers, and nothing follows from them.
-        """
+        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
         searched = part.rows - part.judged_on
         return (
             min(part.rows, part.judged_on) >= self.least
@@ -165,32 +91,13 @@ class Hidden:
 
 @dataclass(frozen=True)
 class GradeOf:
-    """Rows of one grade.
-
-    Attributes
-    ----------
-    by : str
-        The column of grades.
-    name : str
-        Of the grade.
-    """
+    """Rows of one grade."""
 
     by: str
     name: str
 
     def rows(self, points: Points) -> BoolArray:
-        """Mark the rows.
-
-        Parameters
-        ----------
-        points : Points
-            The rows, with the column.
-
-        Returns
-        -------
-        (n,) array of bool
-            Those of the grade.
-        """
+        """Mark the rows."""
         column = next(own for own in points.columns if own.name == self.by)
         values = np.unique(column.values)
         own = [value for value in values if grade_name(column, value) == self.name]
@@ -202,17 +109,7 @@ class GradeOf:
 
 @dataclass(frozen=True)
 class GradePart:
-    """A grade of the user's column among what is to be shown.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The column.
-    where : GradeOf
-        Its rows.
-    rows : int
-        How many these are, out of all.
-    """
+    """A grade of the user's column among what is to be shown."""
 
     names: tuple[str, ...]
     where: GradeOf

@@ -43,16 +43,6 @@ class Margin:
 def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
     """Check the margins that somebody asks for.
 
-    Parameters
-    ----------
-    asked : mapping of str to float, or None
-        Sizes by name, such as {"odds": 1.2, "label-error": 0.02}; None: no margin.
-
-    Returns
-    -------
-    tuple of Margin
-        One for each name.
-
     Examples
     --------
     >>> as_margins({"odds": 1.2})

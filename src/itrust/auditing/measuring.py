@@ -57,27 +57,7 @@ MAX_LEVELS = 500  # of a category that are groups of an audit, its most frequent
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What an audit has found, before it is judged.
-
-    Attributes
-    ----------
-    overall : Overall
-        Of the prediction alone.
-    made : PreparedTest
-        The test given the covariates.
-    missed : Missed
-        How small a bias would have been seen.
-    diagnosis : Diagnosis
-        Local bias, groups and slices.
-    tasks : tuple of TaskResult
-        The user's numbers.
-    n : int
-        Number of rows.
-    histogram : HistogramChart
-        Of the predictions.
-    validation : Validation or None
-        What validators print; None where it was not asked for.
-    """
+    """What an audit has found, before it is judged."""
 
     overall: Overall
     made: PreparedTest
@@ -91,19 +71,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class AuditDraws:
-    """What is the same for all parts of an audit.
-
-    Attributes
-    ----------
-    alpha : float
-        Error that is allowed.
-    draws, seed : int
-        How often labels are redrawn, and what makes the same draws again.
-    validation : bool
-        Whether what validators print is computed, too.
-    grades : GradeColumn or None
-        The covariate that holds grades; None: they are groups of the prediction.
-    """
+    """What is the same for all parts of an audit."""
 
     alpha: float
     draws: int
@@ -120,28 +88,7 @@ def measured_together(
     engine: Engine,
     begin: Begin[Stage],
 ) -> Measured:
-    """Measure independent rows: one pass for everything that is a sum over rows.
-
-    Parameters
-    ----------
-    extract : Extract
-        All rows, and random ones of them at hand.
-    names : sequence of str
-        Covariates to judge the probabilities on.
-    tasks : sequence of Task
-        The numbers.
-    settings : AuditDraws
-        Error and draws.
-    engine : Engine
-        Who goes over the rows.
-    begin : callable
-        Told which stage begins.
-
-    Returns
-    -------
-    Measured
-        The same in memory, from files and on many machines.
-    """
+    """Measure independent rows: one pass for everything that is a sum over rows."""
     alpha, draws, seed = settings.alpha, settings.draws, settings.seed
     judged, bare = extract.only(names), extract.only(())
     survey, null = engine.survey_of(extract), Bernoulli()
@@ -221,28 +168,7 @@ def measured_by_design(
     engine: EngineChoice,
     begin: Begin[Stage],
 ) -> Measured:
-    """Measure rows of a design, part by part.
-
-    Parameters
-    ----------
-    sample : Sample
-        All rows and covariates.
-    judged : Sample
-        The same rows with the covariates to judge on.
-    tasks : sequence of Task
-        The numbers.
-    settings : AuditDraws
-        Error and draws.
-    engine : "auto" or an engine
-        As for `klce_test`.
-    begin : callable
-        Told which stage begins.
-
-    Returns
-    -------
-    Measured
-        With the design's variances.
-    """
+    """Measure rows of a design, part by part."""
     common: dict[str, Any] = {
         "alpha": settings.alpha,
         "draws": settings.draws,

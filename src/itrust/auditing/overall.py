@@ -28,19 +28,7 @@ BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class OverallSums(Additive):
-    """Sums over rows.
-
-    Attributes
-    ----------
-    mass, squares, surprise : float
-        Of weights, of weighted squared residuals, and of weighted log losses.
-    by_width, by_mass : (5, b) arrays
-        From `bin_sums`, in bins of equal width and of equal weight.
-    cells : (cells,) array
-        Weighted residuals in fine cells of the prediction.
-    counts : (bars,) array
-        Rows in each bar of the histogram.
-    """
+    """Sums over rows."""
 
     mass: float
     squares: float
@@ -88,40 +76,14 @@ class OverallPart(SummingPart[OverallSums]):
         return _Summing(*edges, self.bars)
 
     def histogram(self, sums: OverallSums) -> HistogramChart:
-        """Show how many rows have which prediction.
-
-        Parameters
-        ----------
-        sums : OverallSums
-            Of all rows.
-
-        Returns
-        -------
-        HistogramChart
-            All rows are in one of its bars.
-        """
+        """Show how many rows have which prediction."""
         return HistogramChart.of_counts(self.bars, sums.counts)
 
 
 def overall_of(
     sums: OverallSums, mean: MeanBias, alone: CalibrationResult, given: CalibrationResult
 ) -> Overall:
-    """Make what holds for the prediction alone; calibration given covariates would imply it.
-
-    Parameters
-    ----------
-    sums : OverallSums
-        Of all rows.
-    mean : MeanBias
-        The mean prediction beside the observed rate.
-    alone, given : CalibrationResult
-        The test of the prediction alone, and that given the covariates.
-
-    Returns
-    -------
-    Overall
-        Scores and the reliability curve, with the p-value of the closed test.
-    """
+    """Make what holds for the prediction alone; calibration given covariates would imply it."""
     by_width = curve_of_bins(sums.by_width)
     return Overall(
         test=alone,

@@ -160,33 +160,7 @@ def overturning_of(
     seed: int,
     engine: EngineChoice,
 ) -> Overturning:
-    """Find what would overturn an audit.
-
-    Parameters
-    ----------
-    rows : Sample
-        The rows at hand, with all covariates.
-    judged : Sample
-        The same rows with those that the model was judged on.
-    tasks : sequence of TaskResult
-        What was found about the user's numbers.
-    refuted : bool
-        Whether the audit rejects calibration.
-    is_all : bool
-        Whether these are all rows.
-    alpha : float
-        Error that is allowed.
-    draws, seed : int
-        Draws of the audit, and what they come from.
-    engine : "auto" or an engine
-        Who goes over the rows.
-
-    Returns
-    -------
-    Overturning
-        Violations only where the audit rejects calibration, so that nothing here can say more
-        than the verdict does.
-    """
+    """Find what would overturn an audit."""
     numbers = number_robustness(rows, tasks, is_all=is_all)
     if not refuted:
         return Overturning((), None, numbers, Untold.NOT_REJECTED)
@@ -212,22 +186,7 @@ def _some(sample: Sample, seed: int) -> Sample:
 def disclosed_overturning(
     found: Overturning | None, tasks: Sequence[TaskResult], hidden: Hidden
 ) -> Overturning | None:
-    """Take out what few rows stand behind: findings about such parts, and withheld numbers.
-
-    Parameters
-    ----------
-    found : Overturning or None
-        Before disclosure control.
-    tasks : sequence of TaskResult
-        As they are shown.
-    hidden : Hidden
-        What must not be shown.
-
-    Returns
-    -------
-    Overturning or None
-        The same sizes and p-values, which all rows give.
-    """
+    """Take out what few rows stand behind: findings about such parts, and withheld numbers."""
     if found is None:
         return None
 

@@ -33,15 +33,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class AuditStep:
-    """A stage, and the covariates or the model that it is about.
-
-    Attributes
-    ----------
-    stage : Stage
-        What is being done.
-    names : tuple of str
-        Of covariates, or of the model.
-    """
+    """A stage, and the covariates or the model that it is about."""
 
     stage: Stage
     names: tuple[str, ...] = ()
@@ -59,26 +51,6 @@ def audit_steps(
 
     Only their proportions count. They were fitted to audits of 2,000 to 1,000,000 rows and 3 to 8
     covariates, and are off by a factor of two at times.
-
-    Parameters
-    ----------
-    source : Sample or Scan
-        The rows.
-    names : sequence of str
-        Covariates to judge on.
-    draws : int
-        Number of redraws of the labels.
-    tasks : int
-        Number of tasks.
-    charts : bool
-        Whether curves and maps are computed.
-    robustness : bool
-        Whether it is found out what would overturn the audit; default: it is not.
-
-    Returns
-    -------
-    dict
-        From steps to weights, in the order of the work.
 
     Examples
     --------
@@ -128,20 +100,7 @@ def audit_steps(
 def shown_steps(
     steps: dict[AuditStep, float], show: bool | None
 ) -> AbstractContextManager[Begin[AuditStep]]:
-    """Show which step is at work; see `itrust._core.progress_stages`.
-
-    Parameters
-    ----------
-    steps : dict
-        From steps to weights.
-    show : bool, optional
-        Whether to; default: in a terminal.
-
-    Returns
-    -------
-    context manager
-        Gives a function that is told which step begins, and of how many parts it is.
-    """
+    """Show which step is at work; see `itrust._core.progress_stages`."""
 
     def words(step: AuditStep) -> str:
         from itrust.render import step_words
@@ -152,38 +111,12 @@ def shown_steps(
 
 
 def model_steps(names: Sequence[str]) -> dict[AuditStep, float]:
-    """List the steps of a comparison: every model takes as long as any other.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the models.
-
-    Returns
-    -------
-    dict
-        From steps to weights.
-    """
+    """List the steps of a comparison: every model takes as long as any other."""
     return {AuditStep(Stage.MODEL, (name,)): 1.0 for name in names}
 
 
 def classes_steps(sample: MulticlassSample, draws: int, tasks: int) -> dict[AuditStep, float]:
-    """List the steps of an audit of several classes, with about the seconds that they take.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        The rows.
-    draws : int
-        Number of redraws of the labels.
-    tasks : int
-        Number of tasks.
-
-    Returns
-    -------
-    dict
-        From steps to weights, in the order of the work.
-    """
+    """List the steps of an audit of several classes, with about the seconds that they take."""
     classes = len(sample.classes)
     drawn = sample.n * draws / 1e6 * classes
     weights = {

@@ -16,15 +16,7 @@ Sums = TypeVar("Sums", bound=Additive)
 
 @dataclass(frozen=True, eq=False)
 class SummingPart(ABC, Generic[Sums]):
-    """What is known by one sum over all rows, which the first batch of draws takes along.
-
-    Attributes
-    ----------
-    extract : Extract
-        All rows, and some of them at hand.
-    unit : float
-        Weights are divided by this.
-    """
+    """What is known by one sum over all rows, which the first batch of draws takes along."""
 
     extract: Extract
     unit: float
@@ -44,49 +36,14 @@ class SummingPart(ABC, Generic[Sums]):
         return 0
 
     def works(self, block: range) -> list[RowwiseWork]:
-        """One piece of work, with the first draws only.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of RowwiseWork
-            Empty for later batches of draws.
-        """
+        """One piece of work, with the first draws only."""
         return [] if block.start else [RowwiseWork(self.summing(), self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> Sums | None:
-        """Keep the sums.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        Sums or None
-            None for later batches.
-        """
+        """Keep the sums."""
         return None if block.start else outcome.works[0]
 
     def finished(self, found: Sequence[Sums | None]) -> Sums:
-        """Take the sums of the first batch.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`.
-
-        Returns
-        -------
-        Sums
-            Of all rows.
-        """
+        """Take the sums of the first batch."""
         assert found[0] is not None
         return found[0]

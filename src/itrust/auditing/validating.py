@@ -33,15 +33,7 @@ from itrust.engines import Additive
 
 @dataclass(frozen=True, eq=False)
 class ValidationSums(Additive):
-    """Sums over rows, by prediction and by grade.
-
-    Attributes
-    ----------
-    sums : TallySums
-        Of some rows, or of all.
-    graded : GradeSums
-        The same by grade; empty where grades are groups of the prediction.
-    """
+    """Sums over rows, by prediction and by grade."""
 
     sums: TallySums
     graded: GradeSums
@@ -64,13 +56,7 @@ class _Tallying:
 
 @dataclass(frozen=True, eq=False)
 class ValidationPart(SummingPart[ValidationSums]):
-    """What validators print, as a part of a pass over rows that are not all at hand.
-
-    Attributes
-    ----------
-    grades : GradeColumn or None
-        The covariate that holds grades; None: they are groups of the prediction.
-    """
+    """What validators print, as a part of a pass over rows that are not all at hand."""
 
     grades: GradeColumn | None = None
 
@@ -84,22 +70,7 @@ class ValidationPart(SummingPart[ValidationSums]):
         return _Tallying(self.partition, self.grades)
 
     def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
-        """Make the statistics of the sums.
-
-        Parameters
-        ----------
-        sums : ValidationSums
-            Of all rows.
-        alpha : float
-            Error that intervals are allowed.
-        draws, seed : int
-            Of the audit.
-
-        Returns
-        -------
-        Validation
-            Of all rows.
-        """
+        """Make the statistics of the sums."""
         weighted = self.extract.some.weights is not None
         graded = None if self.grades is None else sums.graded
         found = sums.sums.tallied(self.partition, weighted, graded)
@@ -119,24 +90,7 @@ def _named(found: Validation, grades: GradeColumn | None, folds: int) -> Validat
 def validation_of(
     sample: Sample, alpha: float, draws: int, seed: int, grades: GradeColumn | None = None
 ) -> Validation:
-    """Make the statistics of rows at hand.
-
-    Parameters
-    ----------
-    sample : Sample
-        All rows.
-    alpha : float
-        Error that intervals are allowed.
-    draws, seed : int
-        Of the audit.
-    grades : GradeColumn, optional
-        The covariate that holds grades; default: they are groups of the prediction.
-
-    Returns
-    -------
-    Validation
-        By the design, where the rows have one.
-    """
+    """Make the statistics of rows at hand."""
     found = tallied(sample, partition_of(sample), grades)
     return _named(validated(found, 1 - alpha, draws, seed), grades, sample.folds)
 
@@ -152,20 +106,6 @@ def disclosed_validation(
     Rows that two neighbouring thresholds tell apart are enough, or told as none. True and false
     positives are multiples of the fewest rows, for a threshold and a bin may differ by few. The
     largest distance is that of the most extreme predictions, so it has two digits.
-
-    Parameters
-    ----------
-    found : Validation or None
-        Of all rows.
-    hidden : Hidden
-        What may not be shown.
-    some_bins_hidden : bool
-        Whether the reliability curve is shown without some of its bins.
-
-    Returns
-    -------
-    Validation or None
-        What may be shown.
     """
     least = hidden.least
     if found is None or least == 1:
@@ -211,20 +151,7 @@ def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:
 def disclosed_decision(
     points: Sequence[DecisionPoint], n: int, least: int
 ) -> tuple[DecisionPoint, ...]:
-    """The decision curve, of sets of rows that differ by enough rows or by none.
-
-    Parameters
-    ----------
-    points : sequence of DecisionPoint
-        By rising thresholds.
-    n, least : int
-        All rows, and the fewest that may be told apart.
-
-    Returns
-    -------
-    tuple of DecisionPoint
-        As many.
-    """
+    """The decision curve, of sets of rows that differ by enough rows or by none."""
     told: list[DecisionPoint] = []
     for own in points:
         everyone = replace(own, true_positives=own.rate, false_positives=1 - own.rate, rows=n)

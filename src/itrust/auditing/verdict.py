@@ -45,15 +45,6 @@ class Tone:
     """How good or bad news looks: one map of colours for terminal, page and notebook.
 
     A verdict has one of four: bad, fair, good, or open where nothing is shown.
-
-    Attributes
-    ----------
-    name : str
-        Name of the style class and of the colour variable on the page.
-    light, dark : str
-        Colours of text on a light and on a dark ground, as hexadecimal numbers.
-    terminal : str
-        The style in words of the library `rich`.
     """
 
     name: str
@@ -141,13 +132,7 @@ def tone_of(verdict: str) -> Tone:
 
 @dataclass(frozen=True)
 class ImpossibleLabels:
-    """Labels that came true although the model gave them probability 0.
-
-    Attributes
-    ----------
-    count : int
-        Number of such rows.
-    """
+    """Labels that came true although the model gave them probability 0."""
 
     count: int
 
@@ -157,17 +142,6 @@ class PointCoordinate:
     """One covariate of a point.
 
     It holds the value twice, for programs and for people, and the rows that share it.
-
-    Attributes
-    ----------
-    name : str
-        Name of the covariate.
-    value : object
-        A level, a number, or None where it is missing.
-    shown : str
-        The value for people.
-    where : Predicate
-        Rows with that value.
     """
 
     name: str
@@ -178,24 +152,7 @@ class PointCoordinate:
 
 @dataclass(frozen=True)
 class PointBias:
-    """The local bias at one point.
-
-    Attributes
-    ----------
-    coordinates : tuple of PointCoordinate
-        Four covariates of the point at most, those that something was found about first.
-    prediction : float
-        The model's probability there.
-    lower, upper : float
-        Confidence band of the local bias there, on the rows that chose the point: one half of
-        them, or all where `bias` is None.
-    neighbours : float
-        Effective number of rows that it is an average over; where halves of the rows give band and
-        bias, of the half that has fewer.
-    bias : float or None
-        Local bias on the half of the rows that did not choose the point; None if it took all rows
-        to show the bias.
-    """
+    """The local bias at one point."""
 
     coordinates: tuple[PointCoordinate, ...]
     prediction: float
@@ -264,29 +221,7 @@ KINDS: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Overlooked:
-    """The bias that these rows would be likely to miss.
-
-    Attributes
-    ----------
-    shift : float
-        Biases below it would be likely to be missed; infinite if any would be.
-    where : Predicate or None
-        In which rows; None where the region is withheld.
-    share : float
-        Share of the rows that these are.
-    coverage : Coverage or None
-        Which regions were looked at; None if not known.
-    seen, seen_pairs : int
-        In how many of the single regions, and of the pairs, a bias of the tolerance would have been
-        seen; only those that count for the coverage.
-    clustering : Clustering or None
-        How alike labels of a cluster were taken to be; None if rows are independent.
-    rows_needed : int or None
-        Rows like these that would show a bias of the tolerance in that region, to two digits; None
-        where it would be seen, or no bias that has room would be.
-    of_class : object
-        Of several classes the one whose bias would be missed; None where there are two.
-    """
+    """The bias that these rows would be likely to miss."""
 
     shift: float
     where: Predicate | None

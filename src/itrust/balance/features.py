@@ -29,16 +29,7 @@ WIDE = math.sqrt(12)  # heights are uniform where ranks are: variance 1
 
 @dataclass(frozen=True)
 class Feature:
-    """One function of (p, x).
-
-    Attributes
-    ----------
-    kind : FeatureKind
-        Which function it is.
-    parts : tuple of pairs
-        Name of every covariate that it reads, None for the prediction, and the level it asks for,
-        None for a number.
-    """
+    """One function of (p, x)."""
 
     kind: FeatureKind
     parts: tuple[tuple[str | None, Any], ...]
@@ -56,17 +47,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """All functions of some rows.
-
-    Attributes
-    ----------
-    scales : mapping of name to HeightScale
-        Of the prediction (None) and of every number.
-    singles : tuple of Feature
-        Functions of one covariate.
-    products : tuple of pairs of int
-        Which two of them are multiplied.
-    """
+    """All functions of some rows."""
 
     scales: dict[str | None, HeightScale]
     singles: tuple[Feature, ...]
@@ -74,18 +55,7 @@ class Features:
 
     @classmethod
     def of(cls, points: Points) -> Features:
-        """Settle the functions from rows of both kinds together.
-
-        Parameters
-        ----------
-        points : Points
-            The rows; which of them are labelled is not told.
-
-        Returns
-        -------
-        Features
-            At most 40 levels a category, the most frequent ones, and 300 products.
-        """
+        """Settle the functions from rows of both kinds together."""
         scales: dict[str | None, HeightScale] = {None: HeightScale.of(points.p)}
         found = list(_of_number(None, scales[None]))
         for column in points.columns:
@@ -106,18 +76,7 @@ class Features:
         return len(self.singles) + len(self.products)
 
     def nearest(self, labelled: Points, population: Points) -> Features:
-        """Keep the products that differ most between two sets of rows, to be balanced.
-
-        Parameters
-        ----------
-        labelled, population : Points
-            Some rows of either.
-
-        Returns
-        -------
-        Features
-            With at most 60 products.
-        """
+        """Keep the products that differ most between two sets of rows, to be balanced."""
         if len(self.products) <= BALANCED_PRODUCTS:
             return self
         here, there = (self.matrix(rows)[:, len(self.singles) :] for rows in (labelled, population))
@@ -137,18 +96,7 @@ class Features:
         return (*self.singles, *products)
 
     def matrix(self, points: Points) -> FloatArray:
-        """The functions of some rows.
-
-        Parameters
-        ----------
-        points : Points
-            With (at least) the covariates that the functions were settled with.
-
-        Returns
-        -------
-        (n, k) array
-            In the order of `all`.
-        """
+        """The functions of some rows."""
         columns = {column.name: column for column in points.columns}
         heights = {
             name: _height(scale, points.prediction if name is None else columns[name])
@@ -223,18 +171,7 @@ def _pairs(singles: Sequence[Feature]) -> list[tuple[int, int]]:
 
 
 def shared_points(labelled: Points, population: Points) -> tuple[Points, Points]:
-    """Both sets of rows with the covariates that they share, and with the same levels.
-
-    Parameters
-    ----------
-    labelled, population : Points
-        Two sets of rows.
-
-    Returns
-    -------
-    two Points
-        A covariate that is a number on one side and a category on the other is refused.
-    """
+    """Both sets of rows with the covariates that they share, and with the same levels."""
     there = {column.name: column for column in population.columns}
     pairs = [(own, there[own.name]) for own in labelled.columns if own.name in there]
     left, right = [], []

@@ -21,20 +21,7 @@ RIDGE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """What permuted rows say about differences of means.
-
-    Attributes
-    ----------
-    pvalue : float
-        Of "both sets of rows are drawn alike", over all features.
-    z : (k,) array
-        Mean of every feature among the labelled rows less that of all, in standard deviations
-        that permuted rows have.
-    adjusted : (k,) array
-        P-value of every feature, adjusted for all of its kind.
-    draws : int
-        Number of permutations.
-    """
+    """What permuted rows say about differences of means."""
 
     pvalue: float
     z: FloatArray
@@ -55,24 +42,6 @@ def permutation_test(
     and the sum of squares of all whitened differences of either kind. Each is turned into the rank
     it has among its own permutations, and the best rank is ranked again, ties by how far out it is:
     no correction is needed.
-
-    Parameters
-    ----------
-    features : (n, k) array
-        Of all rows, the labelled ones first.
-    labelled : int
-        How many rows are labelled.
-    is_product : (k,) array of bool
-        Which features read two covariates.
-    draws : int
-        Number of permutations.
-    rng : numpy Generator
-        Permutes.
-
-    Returns
-    -------
-    Permuted
-        Cost O(n k draws).
     """
     whole = features.shape[0]
     centred = features - features.mean(axis=0)

@@ -71,21 +71,7 @@ FEW_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class RowPair:
-    """Labelled rows and rows of a population, ready to be balanced.
-
-    Attributes
-    ----------
-    labelled, population : Points
-        With the covariates that they share, and the same levels.
-    rows : RowsAtHand
-        The population, all of it or random rows.
-    features : Features
-        Functions that both are compared by.
-    here, there : (n, k) and (m, k) arrays
-        Features of both.
-    base, weights : (n,) and (m,) arrays
-        Weights of both; 1 where there are none.
-    """
+    """Labelled rows and rows of a population, ready to be balanced."""
 
     labelled: Points
     population: Points
@@ -114,19 +100,7 @@ class RowPair:
         return np.arange(len(self.features)) >= len(self.features.singles)
 
     def balance(self, here: FloatArray | None = None, there: FloatArray | None = None) -> Balance:
-        """Weights that make the labelled rows like the population.
-
-        Parameters
-        ----------
-        here, there : (n, j) and (m, j) arrays, optional
-            More features, of both; those are balanced softly.
-
-        Returns
-        -------
-        Balance
-            Means of single covariates are balanced exactly where that is possible, products up to
-            noise.
-        """
+        """Weights that make the labelled rows like the population."""
         soft, ours = self.is_product, self.here
         means, spread = self.moments
         if here is not None and there is not None:
@@ -147,18 +121,7 @@ class RowPair:
         return means, np.sqrt(np.maximum(w @ np.square(there) - means**2, 0.0))
 
     def take(self, here: IntArray, there: IntArray) -> RowPair:
-        """Some of the labelled rows and some of those of the population.
-
-        Parameters
-        ----------
-        here, there : arrays of int
-            Which of either.
-
-        Returns
-        -------
-        RowPair
-            With the same features.
-        """
+        """Some of the labelled rows and some of those of the population."""
         return replace(
             self,
             labelled=self.labelled.take(here),
@@ -230,20 +193,7 @@ def resemblance(
 
 
 def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
-    """Rows of a population in memory: all, or random ones of very many.
-
-    Parameters
-    ----------
-    population : Population, PopulationScan or Scan
-        All rows.
-    names : sequence of str
-        Covariates that are wanted; those that the population lacks are left out.
-
-    Returns
-    -------
-    RowsAtHand
-        At most 400,000.
-    """
+    """Rows of a population in memory: all, or random ones of very many."""
     if isinstance(population, Scan):
         population = without_label(population)
     if isinstance(population, PopulationScan):
@@ -327,35 +277,14 @@ def compare_rows(
 
 @dataclass(frozen=True, eq=False)
 class LookedAt:
-    """Where labelled rows lie, and what of a population no labelled row resembles.
-
-    Attributes
-    ----------
-    parts : tuple of pairs
-        Which rows a part of a number counts, and where labelled rows among these lie.
-    points : Points
-        Random rows of the population, at most 10,000.
-    weights : (m,) array
-        Their weights.
-    """
+    """Where labelled rows lie, and what of a population no labelled row resembles."""
 
     parts: tuple[tuple[Predicate, LabelledSupport], ...]
     points: Points
     weights: FloatArray
 
     def lacks(self, points: Points) -> BoolArray:
-        """Mark rows that a part counts and that no labelled row of that part resembles.
-
-        Parameters
-        ----------
-        points : Points
-            Rows of the population.
-
-        Returns
-        -------
-        (n,) array of bool
-            One for each row.
-        """
+        """Mark rows that a part counts and that no labelled row of that part resembles."""
         marked = np.zeros(len(points), dtype=bool)
         for where, support in self.parts:
             rows = np.flatnonzero(where.rows(points) & ~marked)
@@ -389,20 +318,7 @@ def _by_share(gap: Gap) -> float:
 
 
 def looked_for_support(compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
-    """Look for rows of the population that no labelled row resembles.
-
-    Parameters
-    ----------
-    compared : RowPair
-        Both sets of rows.
-    parts : sequence of Predicate
-        Which rows a number counts, if it is made of several parts each of them. Default: all.
-
-    Returns
-    -------
-    LookedAt
-        Of random rows, always the same ones.
-    """
+    """Look for rows of the population that no labelled row resembles."""
     w = compared.plain_balance.weights
     supports = []
     for where in dict.fromkeys(parts):

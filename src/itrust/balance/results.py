@@ -214,17 +214,5 @@ def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
     """Take out gaps of few rows, and the values of single rows.
 
     Rows that were looked at count: a share of random ones would promise rows that may not be.
-
-    Parameters
-    ----------
-    gaps : sequence of Gap
-        Parts of a population.
-    min_cell : int
-        Fewest rows of one that is shown.
-
-    Returns
-    -------
-    tuple of Gap
-        Without the largest or smallest values of labelled rows.
     """
     return tuple(replace(gap, bound=None) for gap in gaps if gap.rows >= min_cell)

@@ -34,21 +34,7 @@ EDGE, BEYOND = 0.02, 200
 
 @dataclass(frozen=True, eq=False)
 class LabelledSupport:
-    """Where labelled rows lie.
-
-    Attributes
-    ----------
-    features : Features
-        The scales of the covariates.
-    places : (m, d) array
-        Labelled rows as numbers.
-    limit : float
-        How far from the nearest of them a row may be.
-    margin : float
-        How far beyond their range a single number may be.
-    labelled : Points
-        The labelled rows.
-    """
+    """Where labelled rows lie."""
 
     features: Features
     places: FloatArray
@@ -58,22 +44,7 @@ class LabelledSupport:
 
     @classmethod
     def of(cls, features: Features, labelled: Points, weights: FloatArray) -> LabelledSupport:
-        """Settle how far is far.
-
-        Parameters
-        ----------
-        features : Features
-            The scales of the covariates.
-        labelled : Points
-            The labelled rows.
-        weights : (n,) array
-            Weights that make them like the population.
-
-        Returns
-        -------
-        LabelledSupport
-            Of at most 2,000 labelled rows; cost O(2,000^2).
-        """
+        """Settle how far is far."""
         rows = np.arange(len(labelled))
         if rows.size > PLACES:
             rows = np.sort(np.random.default_rng(0).permutation(rows.size)[:PLACES])
@@ -88,18 +59,7 @@ class LabelledSupport:
         return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
 
     def lacks(self, points: Points) -> BoolArray:
-        """Mark the rows that no labelled row resembles.
-
-        Parameters
-        ----------
-        points : Points
-            Rows of the population, with the levels of the labelled rows.
-
-        Returns
-        -------
-        (n,) array of bool
-            Those with a level that no labelled row has, and those that are far from all.
-        """
+        """Mark the rows that no labelled row resembles."""
         marked = np.asarray(_nearest(_numbers(self.features, points), self.places) > self.limit)
         for own, seen in zip(points.columns, self.labelled.columns, strict=True):
             if own.is_category:
@@ -116,23 +76,7 @@ class LabelledSupport:
         return marked
 
     def gaps(self, points: Points, marked: BoolArray, weights: FloatArray) -> tuple[Gap, ...]:
-        """Name the parts that no labelled row resembles, the largest first.
-
-        Parameters
-        ----------
-        points : Points
-            Rows of the population.
-        marked : (n,) array of bool
-            Which of them lack support.
-        weights : (n,) array
-            Their weights.
-
-        Returns
-        -------
-        tuple of Gap
-            New levels, then numbers beyond those of the labelled rows, then the rest; every row
-            counts once.
-        """
+        """Name the parts that no labelled row resembles, the largest first."""
         total, left = float(weights.sum()), marked.copy()
         found: list[Gap] = []
 

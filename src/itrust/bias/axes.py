@@ -36,15 +36,7 @@ ALL_ROWS = "all rows"
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A covariate as an axis: numbers as a grid, the rest, and few numbers, as levels.
-
-    Attributes
-    ----------
-    column : Column
-        One row for each position.
-    labels : tuple of str
-        Names of the levels; empty for a grid.
-    """
+    """A covariate as an axis: numbers as a grid, the rest, and few numbers, as levels."""
 
     column: Column
     labels: tuple[str, ...]
@@ -55,18 +47,7 @@ class Axis:
         return self.column.name
 
     def shown(self, position: int) -> str:
-        """Give a position as text.
-
-        Parameters
-        ----------
-        position : int
-            Number of the position, from 0.
-
-        Returns
-        -------
-        str
-            The level, or the number or date in few digits.
-        """
+        """Give a position as text."""
         if self.labels:
             return self.labels[position]
         return self.column.shown(float(self.column.values[position]), 4)
@@ -150,37 +131,14 @@ def _values(column: Column) -> list[tuple[Predicate, float]]:
 
 @dataclass(frozen=True, eq=False)
 class PicturePlaces:
-    """Where a picture asks for the bias, and who is near there.
-
-    Attributes
-    ----------
-    points : Points
-        The places; whatever they do not name is averaged over.
-    kernel : LocalKernel
-        Nearness, with explicit widths.
-    notes : tuple of str
-        What has no place in the picture.
-    """
+    """Where a picture asks for the bias, and who is near there."""
 
     points: Points
     kernel: LocalKernel
     notes: tuple[str, ...]
 
     def plan(self, redraws: Redraws, min_neighbours: int) -> LocalPlan:
-        """Ask for the local bias.
-
-        Parameters
-        ----------
-        redraws : Redraws
-            The rows, and how their labels are redrawn.
-        min_neighbours : int
-            Effective neighbours below which a place has no value.
-
-        Returns
-        -------
-        LocalPlan
-            Before any label was redrawn.
-        """
+        """Ask for the local bias."""
         notes, kernel = (*self.notes, *redraws.notes), self.kernel
         sample, least = redraws.sample, int(min_neighbours)
         return LocalPlan(redraws, sample, self.points, None, kernel, CUT, least, notes)
@@ -188,13 +146,7 @@ class PicturePlaces:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The rows behind some pictures: widths are chosen once for all that name the same covariates.
-
-    Attributes
-    ----------
-    sample : Sample
-        The rows.
-    """
+    """The rows behind some pictures; widths are chosen once for the same covariates."""
 
     sample: Sample
     _kernels: dict[tuple[frozenset[str], ...], LocalKernel] = field(default_factory=dict)
@@ -202,22 +154,7 @@ class Ground:
     def places(
         self, columns: tuple[Column, ...], exact: Sequence[str], width: float | None = None
     ) -> PicturePlaces:
-        """Say who is near some places, over some covariates, or the prediction, alone.
-
-        Parameters
-        ----------
-        columns : tuple of Column
-            The places, one row each; whatever is not named is averaged over.
-        exact : sequence of str
-            Covariates that have to match exactly.
-        width : float, optional
-            Width of the kernel; default: from the rows.
-
-        Returns
-        -------
-        PicturePlaces
-            Nothing is estimated yet.
-        """
+        """Say who is near some places, over some covariates, or the prediction, alone."""
         own = self.sample.names
         p = next((c.values for c in columns if c.name == PREDICTION and c.name not in own), None)
         covariates = tuple(c for c in columns if c.name in own)
@@ -234,20 +171,7 @@ class Ground:
         return PicturePlaces(points, kernel, tuple(_without_place(self.sample, covariates, exact)))
 
     def shares_known(self, places: Sequence[PicturePlaces], min_neighbours: int) -> list[float]:
-        """Tell at how many places there are rows enough; no label is looked at.
-
-        Parameters
-        ----------
-        places : sequence of PicturePlaces
-            Of several pictures.
-        min_neighbours : int
-            Effective neighbours below which a place has no value.
-
-        Returns
-        -------
-        list of float
-            The share of the places of each picture.
-        """
+        """Tell at how many places there are rows enough; no label is looked at."""
         together = Together([Neighbours(own.points, own.kernel, CUT) for own in places])
         sizes = average(self.sample, together, (), draws=0, seed=0).moments.size
         enough = np.nan_to_num(sizes) >= min_neighbours
@@ -257,22 +181,7 @@ class Ground:
 def biases_at(
     redraws: Redraws, places: Sequence[PicturePlaces], *, min_neighbours: int
 ) -> list[LocalBias]:
-    """The local bias at the places of several pictures; as few passes over the rows as fit memory.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn.
-    places : sequence of PicturePlaces
-        Of each picture.
-    min_neighbours : int
-        Effective neighbours below which a place has no value.
-
-    Returns
-    -------
-    list of LocalBias
-        At the places of each picture, with bands that hold for each picture by itself.
-    """
+    """The local bias at the places of several pictures, in few passes over the rows."""
     checked_count(min_neighbours, "min_neighbours")
     found: list[LocalBias] = []
     passes = _passes_over(places)

@@ -133,13 +133,7 @@ def confidence_band(
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """How the error that is allowed is spread over places and sides.
-
-    Attributes
-    ----------
-    above, below : (m,) array
-        Shares of a positive and of a negative bias at each place; only ratios matter.
-    """
+    """How the error that is allowed is spread over places and sides."""
 
     above: FloatArray
     below: FloatArray
@@ -158,18 +152,7 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Intervals and p-values of m places: a p-value is at most alpha where an interval excludes 0.
-
-    Attributes
-    ----------
-    band : Band
-        Intervals of the bias.
-    unadjusted : (m,) array
-        P-values of each place alone.
-    adjusted : (m,) array
-        P-values that go with the band: for all places together, or of each alone if its
-        intervals are.
-    """
+    """Intervals and p-values of m places, which agree at alpha."""
 
     band: Band
     unadjusted: FloatArray
@@ -178,17 +161,7 @@ class Verdicts:
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Bands and p-values of m points, where any bias of a neighbour counts.
-
-    Attributes
-    ----------
-    null_band : Band
-        What redrawn labels stay within.
-    band : Band
-        Intervals of the smoothed bias.
-    pvalues : (m,) array
-        For all points together: at most alpha where the band excludes 0, and nowhere else.
-    """
+    """Bands and p-values of m points, where any bias of a neighbour counts."""
 
     null_band: Band
     band: Band
@@ -371,18 +344,7 @@ def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Looks for the ends of k intervals.
-
-    Attributes
-    ----------
-    law : _Law
-        Of the mean at the place of each end.
-    values : (k,) array
-        Observed means.
-    reach, reach_at_zero : (k,) array
-        Normal scores that are compatible, and those at a bias of 0: between 0 and the observed
-        mean they change in proportion.
-    """
+    """Looks for the ends of k intervals."""
 
     law: _Law
     values: FloatArray

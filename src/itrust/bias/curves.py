@@ -198,19 +198,7 @@ def curve_of(
 
 @dataclass(frozen=True, eq=False)
 class CurvePlan:
-    """A curve before its bias is known.
-
-    Attributes
-    ----------
-    axis : Axis
-        The covariate, and the positions along it.
-    by : tuple of str
-        Covariates that make the groups.
-    groups : tuple of Predicate
-        Whose rows each group has.
-    places : PicturePlaces
-        All positions of the first group, then those of the next.
-    """
+    """A curve before its bias is known."""
 
     axis: Axis
     by: tuple[str, ...]
@@ -227,26 +215,7 @@ class CurvePlan:
         points: int = POINTS,
         width: float | None = None,
     ) -> CurvePlan:
-        """Check and settle where the curve asks for the bias; see `bias_curve`.
-
-        Parameters
-        ----------
-        ground : Ground
-            The rows.
-        name : str
-            The covariate, or "prediction".
-        by : str or sequence of str
-            Covariates that make the groups.
-        points : int
-            Number of positions along the curve.
-        width : float, optional
-            Width of the kernel along the covariate; default: from the rows.
-
-        Returns
-        -------
-        CurvePlan
-            Nothing is estimated yet.
-        """
+        """Check and settle where the curve asks for the bias; see `bias_curve`."""
         sample = ground.sample
         column = column_of(sample.points, name)
         if not has_order(column):
@@ -276,18 +245,7 @@ class CurvePlan:
         return cls(axis, names, tuple(where for where, _ in groups), places)
 
     def drawn(self, bias: LocalBias) -> BiasCurve:
-        """Give the curve.
-
-        Parameters
-        ----------
-        bias : LocalBias
-            At the places.
-
-        Returns
-        -------
-        BiasCurve
-            One part for each group.
-        """
+        """Give the curve."""
         sample, grid = bias.sample, len(self.axis.column)
         missing = column_of(sample.points, self.axis.name).missing
         parts = []

@@ -197,25 +197,7 @@ def group_plan(
     crossings: bool = True,
     most: int | None = None,
 ) -> GroupPlan:
-    """Choose the groups; what is summed over the rows then makes a `GroupTable`.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn.
-    names : tuple of str
-        Covariates to group by.
-    pool, simultaneous, crossings
-        As for `bias_groups`.
-    most : int, optional
-        Most levels of a category, its most frequent ones; the others are no groups. Default: all
-        levels, and too many of them are refused.
-
-    Returns
-    -------
-    GroupPlan
-        Before any label was redrawn.
-    """
+    """Choose the groups; what is summed over the rows then makes a `GroupTable`."""
     sample = redraws.sample
     checked_count(pool, "pool", at_least=0)
     if not isinstance(simultaneous, bool):
@@ -260,19 +242,7 @@ def group_plan(
 
 @dataclass(frozen=True, eq=False)
 class GroupPlan:
-    """Groups whose bias is wanted, before labels are redrawn.
-
-    Attributes
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn.
-    groups : tuple of Predicate
-        The groups; those without rows are left out in the end.
-    simultaneous : bool
-        Whether intervals and p-values shall hold together.
-    notes : tuple of str
-        Data-quality notes: levels that are no groups.
-    """
+    """Groups whose bias is wanted, before labels are redrawn."""
 
     redraws: Redraws
     groups: tuple[Predicate, ...]
@@ -319,17 +289,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, eq=False)
 class Valued:
-    """A covariate with how often each of its values occurs among all rows.
-
-    Attributes
-    ----------
-    column : Column
-        Its values at hand; of one whose values were counted, each of them once.
-    values, counts : (k,) arrays
-        Codes or numbers, ascending, and their rows; of a number with many values, those at hand.
-    has_missing : bool
-        Whether some rows have no value.
-    """
+    """A covariate with how often each of its values occurs among all rows."""
 
     column: Column
     values: AnyArray

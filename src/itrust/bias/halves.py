@@ -22,19 +22,7 @@ MAX_PLACES = 500  # of the points, drawn without a look at labels
 
 @dataclass(frozen=True)
 class MeasuredPlace:
-    """A point of a local bias, chosen by one half of the rows and measured by the other.
-
-    Attributes
-    ----------
-    point : int
-        Number of the point.
-    bias : float
-        Local bias there, on the rows that did not choose it.
-    lower, upper : float
-        Interval on the rows that chose it, for all points together.
-    neighbours : float
-        Effective number of rows there, of the half that has fewer.
-    """
+    """A point of a local bias, chosen by one half of the rows and measured by the other."""
 
     point: int
     bias: float

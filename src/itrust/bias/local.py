@@ -447,20 +447,7 @@ def local_plan(
     kernel: LocalKernel | HeldOut | None = None,
     cut: float = CUT,
 ) -> LocalPlan:
-    """Choose points and widths; what is summed over the rows then makes a `LocalBias`.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn.
-    at, min_neighbours, kernel, cut
-        As for `local_bias`.
-
-    Returns
-    -------
-    LocalPlan
-        Before any label was redrawn.
-    """
+    """Choose points and widths; what is summed over the rows then makes a `LocalBias`."""
     checked_count(min_neighbours, "min_neighbours")
     sample = redraws.sample
     fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws)

@@ -134,37 +134,14 @@ def map_of(
 
 @dataclass(frozen=True, eq=False)
 class MapPlan:
-    """A map before its bias is known.
-
-    Attributes
-    ----------
-    axes : pair of Axis
-        Across and up.
-    places : PicturePlaces
-        The cells, along `across` first.
-    """
+    """A map before its bias is known."""
 
     axes: tuple[Axis, Axis]
     places: PicturePlaces
 
     @classmethod
     def of(cls, ground: Ground, *names: str, points: int = POINTS) -> MapPlan:
-        """Check and settle where the map asks for the bias; see `bias_map`.
-
-        Parameters
-        ----------
-        ground : Ground
-            The rows.
-        *names : str
-            The two covariates, across and up.
-        points : int
-            Number of positions along each side that is a grid.
-
-        Returns
-        -------
-        MapPlan
-            Nothing is estimated yet.
-        """
+        """Check and settle where the map asks for the bias; see `bias_map`."""
         if names[0] == names[1]:
             raise InputError(
                 "a map needs two different covariates, not {value} twice", value=names[0]
@@ -178,18 +155,7 @@ class MapPlan:
         return cls((across, up), ground.places(columns, exact))
 
     def drawn(self, bias: LocalBias) -> BiasMap:
-        """Give the map.
-
-        Parameters
-        ----------
-        bias : LocalBias
-            In the cells.
-
-        Returns
-        -------
-        BiasMap
-            Its values as a table.
-        """
+        """Give the map."""
         across, up = self.axes
         shape = (len(up.column), len(across.column))
         values, pvalues, size = (

@@ -47,15 +47,6 @@ class Neighbours(Weights):
 
     A weight is max(K - cut, 0) / (1 - cut), with K as a share of the kernel's largest value, so it
     falls to 0 without a jump.
-
-    Parameters
-    ----------
-    points : Points
-        The places whose neighbours are asked for.
-    kernel : LocalKernel
-        Nearness, with explicit widths.
-    cut : float
-        Share of the kernel's largest value below which a row is no neighbour; 0 for none.
     """
 
     points: Points
@@ -128,13 +119,7 @@ class Neighbours(Weights):
 
 @dataclass(frozen=True, eq=False)
 class Together(Weights):
-    """Several sets of places, one after another, which share one pass over the rows.
-
-    Parameters
-    ----------
-    sets : sequence of Weights
-        What the places of each set are.
-    """
+    """Several sets of places, one after another, which share one pass over the rows."""
 
     sets: Sequence[Weights]
 
@@ -211,19 +196,6 @@ def neighbour_kernel(
     m is the number of rows that match it in all categories; the power is that of optimal smoothing
     in one dimension, where 0.7 becomes 1. Numbers and dates get an RBF whose width is one common
     multiple of their spread, between 1/64 and 4; categories and booleans match exactly.
-
-    Parameters
-    ----------
-    points : Points
-    names : covariates to be local in, optional
-        Default: all.
-    exact : covariates that have to match exactly, whatever their kind
-    prediction : bool
-        Whether to be local in the prediction, too.
-    width : float, optional
-        Of the one number, in place of the rule.
-    n : int, optional
-        Number of all rows, where `points` are random ones of them; default: they are all.
     """
     columns = [c for c in points.columns if names is None or c.name in names]
     base = RBF(Scale()) if width is None else RBF(width)
@@ -269,15 +241,7 @@ def _factor(spacing: _Spacing, wanted: float, dimensions: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Spacing:
-    """Half the squared distances between places and the rows that match them, at widths of 1.
-
-    Attributes
-    ----------
-    halves : tuple of (places, rows) arrays
-        Places of one crossing of categories, some at a time; single precision.
-    rows : int
-        Number of all rows.
-    """
+    """Half the squared distances between places and the rows that match them, at widths of 1."""
 
     halves: tuple[AnyArray, ...]
     rows: int

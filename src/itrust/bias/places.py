@@ -52,18 +52,7 @@ JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class PlaceSet:
-    """Places whose means are wanted together.
-
-    Attributes
-    ----------
-    weights : Weights
-        How much every row counts at every place.
-    spread : bool
-        Whether the variance of the residuals is wanted for every draw, too.
-    above : float
-        Only rows with a larger ticket count: those that are not among the random ones at hand.
-        Default: all rows.
-    """
+    """Places whose means are wanted together."""
 
     weights: Weights
     spread: bool = False
@@ -92,19 +81,7 @@ class PlaceSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class PlacesPart:
-    """Sets of places as a part of a pass: it gives the `Averages` of each.
-
-    Attributes
-    ----------
-    sets : tuple of PlaceSet
-        The places.
-    seed : int
-        Of the labels; multipliers have a seed of their own that follows from it.
-    dtype : numpy type
-        Of sums over draws; moments are double.
-    unit : float
-        Weights are divided by this.
-    """
+    """Sets of places as a part of a pass: it gives the `Averages` of each."""
 
     sets: tuple[PlaceSet, ...]
     seed: int
@@ -135,36 +112,12 @@ class PlacesPart:
         return sum((2 if own.spread else 1) * own.weights.places for own in self.sets)
 
     def works(self, block: range) -> list[PlacesWork]:
-        """One piece of work for all sets.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of PlacesWork
-            The first batch of draws sums the covariances, too.
-        """
+        """One piece of work for all sets."""
         first = block.start == 0 and len(block) > 0
         return [PlacesWork(self.sets, first, self.dtype, self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> PlaceSums:
-        """Keep the sums; those of the data once.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        PlaceSums
-            As they are.
-        """
+        """Keep the sums; those of the data once."""
         found: PlaceSums = outcome.works[0]
         if block.start == 0:
             return found
@@ -174,18 +127,7 @@ class PlacesPart:
         return PlaceSums(**kept)
 
     def finished(self, found: Sequence[PlaceSums]) -> list[Averages]:
-        """Put batches of draws side by side.
-
-        Parameters
-        ----------
-        found : sequence of PlaceSums
-            One for each batch.
-
-        Returns
-        -------
-        list of Averages
-            One for each set of places.
-        """
+        """Put batches of draws side by side."""
         first, covariance, unit = found[0], iter(found[0].covariance), self.unit
 
         def joined(name: str, k: int, scale: float) -> FloatArray:
@@ -223,19 +165,7 @@ class PlacesPart:
 
 @dataclass(frozen=True, eq=False)
 class PlacesWork:
-    """What is summed at all places over some rows.
-
-    Attributes
-    ----------
-    sets : tuple of PlaceSet
-        The places.
-    with_covariance : bool
-        Whether the covariance of sums at different places is wanted, too.
-    dtype : numpy type
-        Of sums over draws.
-    unit : float
-        Weights are divided by this.
-    """
+    """What is summed at all places over some rows."""
 
     sets: tuple[PlaceSet, ...]
     with_covariance: bool
@@ -392,34 +322,7 @@ def average(
     engine: Engine | None = None,
     survey: Survey | None = None,
 ) -> Averages:
-    """Mean residuals at all places, by one pass over the rows.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    weights : Weights
-        The places.
-    laws : sequence of RowwiseNull
-        What labels may be redrawn by.
-    draws : int
-        How often.
-    seed : int
-        Of the draws.
-    spread : bool
-        Also sum a^2 (y - p)^2 of every draw.
-    title : str
-        Of the progress bar.
-    engine : Engine, optional
-        Who goes over the rows; default: this machine.
-    survey : Survey, optional
-        Of the rows, where it was made already.
-
-    Returns
-    -------
-    Averages
-        Of every place.
-    """
+    """Mean residuals at all places, by one pass over the rows."""
     sample = source.in_memory
     if sample is not None and not sample.design.is_simple:
         return average_by_design(sample, weights, laws, draws, seed, spread=spread, title=title)

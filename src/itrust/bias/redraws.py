@@ -17,25 +17,7 @@ from itrust.nulls import RowwiseNull, places_null
 
 @dataclass(frozen=True, eq=False)
 class Redraws:
-    """A sample and how its labels are redrawn: everything is checked here, once.
-
-    Attributes
-    ----------
-    sample : Sample
-        The rows whose labels are redrawn; of very many, random ones of them.
-    null : RowwiseNull
-        How labels are redrawn.
-    draws : int
-        How often.
-    seed : int
-        What makes the same draws again.
-    alpha : float
-        The error that is allowed.
-    extract : Extract or None
-        All rows, where `sample` holds some of them only; None where it holds all.
-    engine : Engine
-        Who goes over the rows; an engine that reads files only leaves rows at hand to another.
-    """
+    """A sample and how its labels are redrawn: everything is checked here, once."""
 
     sample: Sample
     null: RowwiseNull
@@ -60,29 +42,7 @@ class Redraws:
         parts: int = 1,
         engine: EngineChoice = "auto",
     ) -> Redraws:
-        """Check the rows and the settings.
-
-        Parameters
-        ----------
-        sample : Sample or Scan
-            The rows. Of more than 100,000 that are independent, random ones are kept at hand for
-            whatever cannot be summed over all.
-        alpha : float
-            The error that is allowed.
-        draws : int
-            How often labels are redrawn.
-        rng : int, Generator or None
-            Seed of the draws; None takes a new one.
-        parts : int
-            How many judgements share `alpha`; each needs draws enough for its part.
-        engine : "auto" or an engine
-            Who goes over the rows.
-
-        Returns
-        -------
-        Redraws
-            With the null that fits the sample.
-        """
+        """Check the rows and the settings."""
         number, seed = checked_reach(draws, alpha, parts), as_seed(rng)
         chosen = as_engine(engine)
         whole, extract = at_hand(sample, chosen)
@@ -92,26 +52,7 @@ class Redraws:
     def of_extract(
         cls, extract: Extract, *, alpha: float, draws: int, seed: int, engine: Engine
     ) -> Redraws:
-        """Take rows that were extracted already.
-
-        Parameters
-        ----------
-        extract : Extract
-            All rows, and those at hand.
-        alpha : float
-            The error that is allowed.
-        draws : int
-            How often labels are redrawn.
-        seed : int
-            Of the draws.
-        engine : Engine
-            Who goes over the rows.
-
-        Returns
-        -------
-        Redraws
-            The settings have been checked before.
-        """
+        """Take rows that were extracted already."""
         some = None if extract.is_all else extract
         return cls(extract.some, places_null(extract.some), draws, seed, alpha, some, engine)
 
@@ -133,22 +74,7 @@ class Redraws:
         return self.engine.survey_of(self.extract)
 
     def averages(self, weights: Weights, *, spread: bool = False, title: str) -> Averages:
-        """Mean residuals of the data and of every redraw at some places, over all rows.
-
-        Parameters
-        ----------
-        weights : Weights
-            The places.
-        spread : bool
-            Whether the variance of the residuals is wanted for every draw, too.
-        title : str
-            Of the progress bar.
-
-        Returns
-        -------
-        Averages
-            Of every place.
-        """
+        """Mean residuals of the data and of every redraw at some places, over all rows."""
         return average(
             self.source,
             weights,
@@ -170,24 +96,7 @@ class Redraws:
         rng: Rng = None,
         parts: int = 1,
     ) -> Redraws:
-        """Take these settings along to another question, unless others are given.
-
-        Parameters
-        ----------
-        sample : Sample
-            The rows of the other question.
-        alpha, draws : float and int, optional
-            In place of those at hand; default: those at hand.
-        rng : int, Generator or None
-            In place of the seed at hand; None keeps it.
-        parts : int
-            How many judgements share `alpha`.
-
-        Returns
-        -------
-        Redraws
-            Itself where nothing is different.
-        """
+        """Take these settings along to another question, unless others are given."""
         allowed = self.alpha if alpha is None else alpha
         number = checked_reach(self.draws if draws is None else draws, allowed, parts)
         seed = self.seed if rng is None else as_seed(rng)
@@ -243,18 +152,6 @@ def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:
     """The rows in memory: all of them, or random ones of very many beside what stands for all.
 
     Rows that come from a design are loaded: their clusters have to stay whole.
-
-    Parameters
-    ----------
-    rows : Sample or Scan
-        What a user passed; anything else is refused.
-    engine : Engine
-        Who reads files.
-
-    Returns
-    -------
-    Sample, and Extract or None
-        None where the sample holds all rows.
     """
     if isinstance(rows, Scan) and not rows.is_simple:
         rows = rows.load()

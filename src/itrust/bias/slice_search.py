@@ -43,19 +43,7 @@ MAX_CELLS = 3e9  # looked at in all; above, some rows stand for all
 
 @dataclass(frozen=True)
 class Candidate:
-    """A rule and what it shows where it was found.
-
-    Attributes
-    ----------
-    where : Predicate
-        The rule.
-    bias : float
-        On the rows of the search, and so exaggerated.
-    standard : float
-        The same in standard errors.
-    worth : float
-        Half of its square less the price of the rule's conditions: the log of a betting odd.
-    """
+    """A rule and what it shows where it was found."""
 
     where: Predicate
     bias: float
@@ -215,17 +203,7 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class Searcher:
-    """Rows to search in, cut into cells.
-
-    Parameters
-    ----------
-    sample : Sample
-        The rows to look at, one half of all.
-    max_conditions : int
-        Most conditions that a rule may join.
-    min_rows : int
-        Effective rows that a rule must hold.
-    """
+    """Rows to search in, cut into cells."""
 
     sample: Sample
     max_conditions: int

@@ -236,37 +236,14 @@ def _settings(redraws: Redraws) -> dict[str, Any]:
 def slice_plan(
     redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
 ) -> SlicePlan:
-    """Search the rows at hand; all other rows then judge what was found.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        All rows, and random ones of them at hand.
-    max_conditions, max_slices, min_rows
-        As for `bias_slices`.
-
-    Returns
-    -------
-    SlicePlan
-        Rules that no row outside the search has seen.
-    """
+    """Search the rows at hand; all other rows then judge what was found."""
     searcher = Searcher(_searchable(redraws.sample, max_slices), max_conditions, min_rows)
     return SlicePlan(redraws, tuple(searcher.candidates(2 * max_slices)), int(min_rows))
 
 
 @dataclass(frozen=True, eq=False)
 class SlicePlan:
-    """Rules found on the rows at hand, before the other rows judge them.
-
-    Attributes
-    ----------
-    redraws : Redraws
-        All rows, and how their labels are redrawn.
-    found : tuple of Candidate
-        The rules.
-    min_rows : int
-        Rows of the search that a rule had to hold.
-    """
+    """Rules found on the rows at hand, before the other rows judge them."""
 
     redraws: Redraws
     found: tuple[Candidate, ...]

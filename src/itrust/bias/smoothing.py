@@ -107,27 +107,6 @@ class Moments:
     probability (1 - p) (1 - b / (1 - P)) if it is positive. So variance and third central
     moment of sum a_i (y_i - p_i) are polynomials in b, and all is possible from "never" to
     "always".
-
-    Attributes
-    ----------
-    mass : (m,) array
-        Sum of a.
-    predicted : (m,) array
-        Sum of a p.
-    second : (3, m) array
-        Sums of a^2 times 1, p, p^2.
-    third : (4, m) array
-        Sums of a^3 times 1, p, p^2, p^3.
-    squares : (3, m) array
-        Coefficients in b of sum a^2 (y - p - b)^2: how much the residuals do vary.
-    by_design : (3, m) array
-        The same by the design: residuals summed over clusters around the mean of their stratum, or
-        what replicate weights make of the sum.
-    multiplied : (m,) array
-        Variance of the sums of residuals times multipliers.
-    carried : (4, m) array
-        Sums over clusters of mass^2, and, if every cluster had a single label, of the variances of
-        their sums, of their third moments and of their squared variances.
     """
 
     mass: FloatArray
@@ -214,26 +193,7 @@ def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Sums of weighted residuals at m places.
-
-    Attributes
-    ----------
-    sums : (laws, m, 1 + draws) array
-        Sum of a (y - p), data first, then redrawn labels, for every law of the null.
-    multiplied : (m, draws) array
-        The same with the data's residuals times normal numbers.
-    spread : (m, 1 + draws) array, or one column where it was not asked for
-        Sum of a^2 (y - p)^2, data first.
-    residual : (m,) array
-        Sum of a (y - p) of the data in double precision, whatever `sums` are made in.
-    moments : Moments
-    freedom : float or None
-        Degrees of freedom of the design; None where rows are independent.
-    rows : (m,) array of int
-        Number of rows that count.
-    total : float
-        Sum of the weights of all rows, in the unit of `moments.mass`.
-    """
+    """Sums of weighted residuals at m places."""
 
     sums: FloatArray
     multiplied: FloatArray
@@ -351,28 +311,6 @@ def average_by_design(
     O(m draws) a law and thread, and O(m) a stratum. The answer is the same to the last bit for
     any number of threads. Large work is done in single precision, data and draws alike; values and
     moments never are.
-
-    Parameters
-    ----------
-    sample : Sample
-        All rows, which must be in memory.
-    weights : Weights
-        The places.
-    laws : sequence of RowwiseNull
-        What labels may be redrawn by.
-    draws : int
-        How often.
-    seed : int
-        Of the draws.
-    spread : bool
-        Also sum a^2 (y - p)^2 of every draw.
-    title : str
-        Of the progress bar.
-
-    Returns
-    -------
-    Averages
-        Of every place.
     """
     source = (
         sample if sample.cluster is None else sample.take(np.argsort(sample.cluster, kind="stable"))

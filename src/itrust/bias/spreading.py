@@ -21,19 +21,7 @@ UNITS_AT_ONCE = 8_192
 
 @dataclass(frozen=True, eq=False)
 class Spreading(ABC):
-    """How sums over rows vary, as the design says.
-
-    Attributes
-    ----------
-    design : Design
-        Of the rows, in the order in which they come.
-    draws : int
-        How many multipliers every row has.
-    seed : int
-        What makes the multipliers.
-    dtype : numpy type
-        Of the multipliers.
-    """
+    """How sums over rows vary, as the design says."""
 
     design: Design
     draws: int

@@ -43,17 +43,7 @@ Checks = Dictionary | Mapping[str, LocalKernel | Kernel]
 
 @dataclass(frozen=True, eq=False)
 class PreparedTest:
-    """A test that was made, with what it was made of: others can go on from there.
-
-    Attributes
-    ----------
-    result : CalibrationResult
-        What `klce_test` gives.
-    prepared : Prepared
-        Survey, plans and features.
-    scores : Scores
-        Of the data and of every draw.
-    """
+    """A test that was made, with what it was made of: others can go on from there."""
 
     result: CalibrationResult
     prepared: Prepared
@@ -70,18 +60,7 @@ def prepared_test(
     engine: EngineChoice = "auto",
     progress: bool | None = None,
 ) -> PreparedTest:
-    """The same test, together with what it was made of.
-
-    Parameters
-    ----------
-    sample, kernel, null, draws, rng, engine, progress
-        As for `klce_test`.
-
-    Returns
-    -------
-    PreparedTest
-        The result, and what was prepared and drawn for it.
-    """
+    """The same test, together with what it was made of."""
     begun = time.perf_counter()
     source, chosen = checked_source(sample, "klce_test"), as_engine(engine)
     draws, seed = checked_draws(draws), as_seed(rng)
@@ -113,26 +92,7 @@ def prepared_test(
 def planned_test(
     engine: Engine, survey: Survey, null: Null, draws: int, checks: Checks | None = None
 ) -> Prepared:
-    """Prepare the checks of a test over a dictionary; no label is looked at.
-
-    Parameters
-    ----------
-    engine : Engine
-        Who computes.
-    survey : Survey
-        The rows.
-    null : Null
-        What draws will be made by.
-    draws : int
-        How many of them.
-    checks : Dictionary or mapping of names to kernels, optional
-        Default: the default dictionary.
-
-    Returns
-    -------
-    Prepared
-        Ready for a pass over the rows.
-    """
+    """Prepare the checks of a test over a dictionary; no label is looked at."""
     dictionary, default = as_dictionary(checks, survey), resolved_kernel(None, survey)
     return prepare(survey, engine, dictionary, null, draws, default)
 
@@ -147,31 +107,7 @@ def result_of_laws(
     refused: Refusal | None = None,
     some: Sample | None = None,
 ) -> PreparedTest:
-    """Make the result of a test from the scores of its checks.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        What the scores were made from.
-    laws : sequence of Scores
-        Of every law that the null leaves open.
-    null : Null
-        What the draws were made by.
-    seed : int
-        Of the draws.
-    warnings : tuple of str
-        Where the data contradict the assumptions.
-    refused : Refusal, optional
-        Why there is no p-value; default: there is one.
-    some : Sample, optional
-        Rows that tell where a finding is most striking; default: those of the source, if these
-        are in memory.
-
-    Returns
-    -------
-    PreparedTest
-        The result, and what it was made of.
-    """
+    """Make the result of a test from the scores of its checks."""
     scores = max(laws, key=_share_above)  # the law that a rejection has to refute
     rows = prepared.survey.source.in_memory if some is None else some
     result = _result(prepared, scores, laws, null, seed, warnings, refused, rows)

@@ -49,22 +49,6 @@ def attributed(
     A p-value becomes the larger of that from redraws and that from sign flips (step-down max-T on
     the scale of the scores). Findings whose p-value exceeds .2 keep it, as do checks of everything
     together and checks that are kernels.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        With p-values from redraws.
-    prepared : Prepared
-        What the scores were made from.
-    scores : Scores
-        Of the data and of every draw.
-    seed : int
-        Same seed, same flips.
-
-    Returns
-    -------
-    tuple of Finding
-        The same findings in the same order.
     """
     number = {entry.name: k for k, entry in enumerate(scores.entries)}
     hidden = {name for finding in findings for name in finding.alike}
@@ -118,17 +102,7 @@ class FlippedSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class _Flipping:
-    """The pass over the rows: 1 and some features, then these times p (1 - p).
-
-    Attributes
-    ----------
-    bank : Bank
-        Who knows the features.
-    chosen : (R,) array
-        Numbers of the features that are wanted.
-    twice : (T,) array
-        Places in `chosen` of those that are also wanted times p (1 - p).
-    """
+    """The pass over the rows: 1 and some features, then these times p (1 - p)."""
 
     bank: Bank
     chosen: IntArray
@@ -267,19 +241,7 @@ class _Flips:
 
 
 def log_tails(sums: FloatArray) -> FloatArray:
-    """Minus the log of the tail of the squared length, by the spread of the flips.
-
-    Parameters
-    ----------
-    sums : (r, 1 + draws) array
-        Along r features, the data first.
-
-    Returns
-    -------
-    (1 + draws,) array
-        Of a normal law for one feature; else of a shifted gamma law with three moments of the
-        quadratic form.
-    """
+    """Minus the log of the tail of the squared length, by the spread of the flips."""
     spread = sums[:, 1:] @ sums[:, 1:].T / max(sums.shape[1] - 1, 1)
     if np.trace(spread) <= 0:
         return np.zeros(sums.shape[1])

@@ -200,40 +200,12 @@ class _Pairs:
 
 
 def within_pairs(values: AnyArray, design: Design) -> FloatArray:
-    """Sum products over all pairs of different rows of a cluster: (sum)^2 - sum of squares.
-
-    Parameters
-    ----------
-    values : (..., n) array
-        Of the rows.
-    design : Design
-        Says which rows share a cluster.
-
-    Returns
-    -------
-    (..., clusters) array
-        One sum for each cluster; every pair counts twice.
-    """
+    """Sum products over all pairs of different rows of a cluster: (sum)^2 - sum of squares."""
     return np.asarray(np.square(design.totals(values)) - design.totals(np.square(values)))
 
 
 def design_effect(noise: AnyArray, design: Design, icc: float) -> FloatArray:
     """Say how much larger than for independent rows the variance of a sum is.
-
-    Parameters
-    ----------
-    noise : (..., n) array
-        a_i sqrt(v_i): what a row counts in the sum, times the standard deviation of its label.
-    design : Design
-        Says which rows share a cluster.
-    icc : float
-        Intra-cluster correlation.
-
-    Returns
-    -------
-    (...) array
-        1 - icc + icc times the sum over clusters of (sum noise)^2 over the sum of noise^2; 1 where
-        there is no noise.
 
     Examples
     --------

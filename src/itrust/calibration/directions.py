@@ -29,23 +29,7 @@ from itrust.engines import Survey
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Directions that are ready for rows.
-
-    Attributes
-    ----------
-    dictionary : Dictionary
-        Their entries, of one feature each.
-    weights : (K,) array
-        Of the entries; they sum to 1.
-    features : tuple
-        One for each entry.
-    scales : mapping
-        How numbers are put on the scale of their ranks.
-    centres : (K,) array
-        Taken off; 0 where a direction is never negative.
-    is_signed : (K,) array of bool
-        Whether a direction has rows of either sign.
-    """
+    """Directions that are ready for rows."""
 
     dictionary: Dictionary
     weights: FloatArray
@@ -76,18 +60,7 @@ class Directions:
         return np.concatenate([np.maximum(whole, 0, out=whole), negative])
 
     def both_signs(self, high: AnyArray, low: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Put sums of the parts together, with labels at their highest and lowest.
-
-        Parameters
-        ----------
-        high, low : (width, ...) arrays
-            What the parts sum to with one and with the other.
-
-        Returns
-        -------
-        tuple of two (K, ...) arrays
-            Positive parts at `high` less negative ones at `low`, and the other way round.
-        """
+        """Put sums of the parts together, with labels at their highest and lowest."""
         k = len(self.features)
         up, down = high[:k].copy(), -low[:k]
         up[self.is_signed] -= low[k:]
@@ -96,21 +69,7 @@ class Directions:
 
 
 def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
-    """Choose the directions from predictions and covariates alone.
-
-    Parameters
-    ----------
-    survey : Survey
-        The rows.
-    checks : Dictionary or None
-        Whose features are taken, one by one; entries that are kernels are left out, with a note.
-        None: `direction_dictionary`.
-
-    Returns
-    -------
-    Directions
-        Ready for rows.
-    """
+    """Choose the directions from predictions and covariates alone."""
     pilot = survey.pilot
     dictionary = direction_dictionary(survey.points) if checks is None else _one_by_one(checks)
     features = tuple(entry.features[0] for entry in dictionary.entries)

@@ -21,20 +21,7 @@ NEARLY = 0.5  # of the largest score: a plainer check that reaches it stands for
 
 
 def findings_of_laws(scores: Scores, laws: Sequence[Scores]) -> tuple[Finding, ...]:
-    """What every check shows: scores of one law, and the largest p-values of all.
-
-    Parameters
-    ----------
-    scores : Scores
-        Of the law whose p-value is the largest.
-    laws : sequence of Scores
-        Of every law that the null leaves open.
-
-    Returns
-    -------
-    tuple of Finding
-        One for each check, the largest score first.
-    """
+    """What every check shows: scores of one law, and the largest p-values of all."""
     adjusted = np.max([step_down(law.log_tails, law.log_weights) for law in laws], axis=0)
     own = np.max([unadjusted_pvalues(law.log_tails, law.log_weights) for law in laws], axis=0)
     return findings_of(scores, adjusted, own)
@@ -43,22 +30,7 @@ def findings_of_laws(scores: Scores, laws: Sequence[Scores]) -> tuple[Finding, .
 def findings_of(
     scores: Scores, adjusted: FloatArray | None = None, own: FloatArray | None = None
 ) -> tuple[Finding, ...]:
-    """What every check shows, the largest score first.
-
-    Parameters
-    ----------
-    scores : Scores
-        From the pipeline.
-    adjusted : (E,) array, optional
-        P-values that are adjusted for more checks than these; default: for these.
-    own : (E,) array, optional
-        P-values of each check alone; default: from these scores.
-
-    Returns
-    -------
-    tuple of Finding
-        One for each check.
-    """
+    """What every check shows, the largest score first."""
     table = scores.log_tails, scores.log_weights
     adjusted = step_down(*table) if adjusted is None else adjusted
     own = unadjusted_pvalues(*table) if own is None else own

@@ -29,20 +29,7 @@ PLAIN = (Shape.LEVEL, Shape.GROUP, Shape.PART, Shape.IMPOSSIBLE, Shape.KERNEL)
 
 
 def described(findings: Sequence[Finding], sample: Sample | None) -> tuple[Finding, ...]:
-    """Name the extremes of the findings that may be told and do not name their rows by themselves.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        The strongest first.
-    sample : Sample or None
-        The rows; None where they are not in memory, and then nothing is added.
-
-    Returns
-    -------
-    tuple of Finding
-        All of them, some with `too_low` and `too_high`.
-    """
+    """Name the extremes of findings that do not name their rows by themselves."""
     if sample is None:
         return tuple(findings)
     told = [f.name for f in findings if f.pvalue <= MAX_PVALUE and f.shape not in PLAIN]

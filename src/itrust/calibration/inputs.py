@@ -25,18 +25,7 @@ def checked_source(source: object, call: str | None = None) -> Sample | Scan:
 
 
 def checked_draws(draws: object) -> int:
-    """Pass a number of draws on; refuse anything else.
-
-    Parameters
-    ----------
-    draws : object
-        What a user passed.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Pass a number of draws on; refuse anything else."""
     return checked_count(draws, "draws")
 
 
@@ -71,23 +60,7 @@ def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
 
 
 def null_warnings(source: Source, null: Null, runs: Sample | None = None) -> tuple[str, ...]:
-    """Warn where the data contradict the assumptions of the null.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; those in files are not looked at.
-    null : Null
-        Whose assumptions are meant.
-    runs : Sample, optional
-        Rows that follow each other, where `source` holds random ones of many; default: it holds
-        all.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each; each is a Python warning, too.
-    """
+    """Warn where the data contradict the assumptions of the null."""
     found = (*assumption_notes(source, runs), *few_clusters(source, null))
     sample = source.in_memory
     alone = source.clusters is None if sample is None else sample.design.rows_are_independent
@@ -98,38 +71,14 @@ def null_warnings(source: Source, null: Null, runs: Sample | None = None) -> tup
 
 
 def cluster_notes(source: Source, null: Null) -> list[str]:
-    """Say what clusters mean for the p-value and for KLCE^2.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    null : Null
-        What the draws were made by.
-
-    Returns
-    -------
-    list of str
-        Empty without clusters.
-    """
+    """Say what clusters mean for the p-value and for KLCE^2."""
     if source.clusters is None or not null.keeps_clusters:
         return []
     return [BY_CLUSTER]
 
 
 def refused_by(source: Source) -> Refusal | None:
-    """Why no p-value can be given for rows in clusters; None where one can.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    Refusal or None
-        The clusters that are there, what they count for and what is needed.
-    """
+    """Why no p-value can be given for rows in clusters; None where one can."""
     sample = source.in_memory
     if sample is None or sample.design.rows_are_independent:
         return None
@@ -141,20 +90,7 @@ def refused_by(source: Source) -> Refusal | None:
 
 
 def few_clusters(source: Source, null: Null) -> list[str]:
-    """Say so where clusters are few for an approximation.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    null : Null
-        What the draws were made by.
-
-    Returns
-    -------
-    list of str
-        Empty without clusters, or with many.
-    """
+    """Say so where clusters are few for an approximation."""
     clusters = source.clusters
     if clusters is None or not null.keeps_clusters or clusters >= FEW_CLUSTERS:
         return []

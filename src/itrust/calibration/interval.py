@@ -65,21 +65,7 @@ class BoundFinding(Finding):
 
 @dataclass(frozen=True, eq=False)
 class IntervalSums(Additive):
-    """What a pass adds up for G nulls: sums of A parts, the data first, and moments of their law.
-
-    Attributes
-    ----------
-    observed : (A, 1) array
-        Sums of the labels.
-    high, low : (G, A, draws) arrays
-        Sums of labels drawn at the upper and at the lower bounds.
-    moments : (G, 2, 3, A) array
-        Mean, variance and third central moment at the upper and at the lower bounds.
-    largest, squares : (A,) arrays
-        Sums if all labels were 1, and of the squares.
-    impossible : (G,) array of int
-        Rows with a label that a null gives probability 0.
-    """
+    """What a pass adds up for G nulls: sums of A parts, data first, and their moments."""
 
     observed: FloatArray
     high: FloatArray
@@ -92,23 +78,7 @@ class IntervalSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class IntervalWork:
-    """Sums along directions for several nulls at once, on the same uniform numbers.
-
-    Attributes
-    ----------
-    directions : Directions
-        Along which labels are summed.
-    nulls : tuple of IntervalNull
-        G of them.
-    draws : range
-        Numbers of the draws; empty where moments alone are wanted.
-    seed : int
-        Draw b of row i depends on (seed, i, b) alone.
-    unit : float
-        Weights are divided by this.
-    dtype : numpy type
-        Of the products.
-    """
+    """Sums along directions for several nulls at once, on the same uniform numbers."""
 
     directions: Directions
     nulls: tuple[IntervalNull, ...]
@@ -206,23 +176,7 @@ def _impossible(chunk: Chunk, lo: FloatArray, hi: FloatArray) -> int:
 
 @dataclass(frozen=True, eq=False)
 class BoundScores:
-    """Scores of all directions for one null, the data first.
-
-    Attributes
-    ----------
-    tails : (K, 1 + draws) array
-        Minus the log of the approximate tail of the larger of both signs, 0 where neither varies.
-    signs : (K,) array
-        The sign of the data.
-    weights : (K,) array
-        Of the directions.
-    impossible : int
-        Rows with a label that the null gives probability 0.
-    level : int or None
-        The direction whose signs exclude each other; None: there is none.
-    level_tails : (2, 1 + draws) array
-        Its tails with one and with the other sign.
-    """
+    """Scores of all directions for one null, the data first."""
 
     tails: FloatArray
     signs: IntArray
@@ -272,22 +226,7 @@ class BoundScores:
 
 
 def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundScores:
-    """Bring the sums of one null to one scale.
-
-    Parameters
-    ----------
-    directions : Directions
-        Along which labels were summed.
-    sums : IntervalSums
-        Of all rows.
-    number : int
-        Which of the nulls.
-
-    Returns
-    -------
-    BoundScores
-        Of the data and of every draw.
-    """
+    """Bring the sums of one null to one scale."""
     high = np.concatenate([sums.observed, sums.high[number]], axis=1)
     low = np.concatenate([sums.observed, sums.low[number]], axis=1)
     both = directions.both_signs(high, low)
@@ -340,19 +279,7 @@ def _tails(values: FloatArray, moments: FloatArray, largest: FloatArray) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class IntervalRun:
-    """Rows and directions, ready to be compared with any interval null.
-
-    Attributes
-    ----------
-    engine : Engine
-        Who computes.
-    survey : Survey
-        The rows.
-    directions : Directions
-        Along which labels are summed.
-    draws, seed : int
-        How many draws are made, and from what.
-    """
+    """Rows and directions, ready to be compared with any interval null."""
 
     engine: Engine
     survey: Survey
@@ -394,22 +321,7 @@ class IntervalRun:
         *,
         progress: bool | None = None,
     ) -> tuple[list[BoundScores], Outcome]:
-        """Scores for some nulls, by one pass over the rows.
-
-        Parameters
-        ----------
-        nulls : iterable of IntervalNull
-            Any.
-        draws : int, optional
-            The first draws only; 0 for the data alone. Default: all.
-        progress : bool, optional
-            Default: a bar in a terminal once the work has taken a second.
-
-        Returns
-        -------
-        list of BoundScores, and Outcome
-            One for each null, and what the pass tells beside.
-        """
+        """Scores for some nulls, by one pass over the rows."""
         work = self.work(nulls, draws)
         for null in work.nulls:
             null.refuse_other_rows(self.survey.n)
@@ -445,22 +357,7 @@ def interval_test(
     engine: EngineChoice = "auto",
     progress: bool | None = None,
 ) -> CalibrationResult:
-    """Test an interval null along many directions.
-
-    Parameters
-    ----------
-    sample, draws, rng, engine, progress
-        As for `klce_test`.
-    kernel : Dictionary, optional
-        Whose features are the directions; default: `direction_dictionary`. Kernels are refused.
-    null : IntervalNull
-        What the labels are compared with.
-
-    Returns
-    -------
-    CalibrationResult
-        `statistic` is KLCE^2 of the default kernel, for the data alone.
-    """
+    """Test an interval null along many directions."""
     begun = time.perf_counter()
     if kernel is not None and not isinstance(kernel, Dictionary):
         raise InputError(
@@ -517,20 +414,7 @@ def _unfolded(source: Source) -> bool:
 
 
 def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding, ...]:
-    """What every direction shows, the largest score first.
-
-    Parameters
-    ----------
-    directions : Directions
-        Along which labels were summed.
-    scores : BoundScores
-        Of one null.
-
-    Returns
-    -------
-    tuple of Finding
-        Impossible labels first, where there are any.
-    """
+    """What every direction shows, the largest score first."""
     shift = np.log(scores.weights)
     observed = scores.tails[:, 0] + shift
     laws = scores.by_law

@@ -13,20 +13,7 @@ TIE = 1e-9  # draws within this share of the largest value count as ties with th
 
 
 def unadjusted_pvalues(scores: FloatArray, shift: FloatArray | None = None) -> FloatArray:
-    """Give (1 + draws at least as large) / (1 + draws) for every row.
-
-    Parameters
-    ----------
-    scores : (E, 1 + draws) array
-        The data first.
-    shift : (E,) array, optional
-        Added to the rows, some columns at a time, so that no copy of them is needed.
-
-    Returns
-    -------
-    (E,) array
-        As if each row had been the only one.
-    """
+    """Give (1 + draws at least as large) / (1 + draws) for every row."""
     return _shares(scores, np.arange(len(scores)), lambda part: part, shift)
 
 
@@ -35,18 +22,6 @@ def step_down(scores: FloatArray, shift: FloatArray | None = None) -> FloatArray
 
     The largest score is compared with the maxima of all rows, the second with the maxima
     of all but that row, and so on.
-
-    Parameters
-    ----------
-    scores : (E, 1 + draws) array
-        On one scale, the data first.
-    shift : (E,) array, optional
-        Added to the rows before they are compared.
-
-    Returns
-    -------
-    (E,) array
-        Adjusted for all rows.
 
     Examples
     --------

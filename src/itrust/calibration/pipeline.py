@@ -39,37 +39,7 @@ MOMENT_DRAWS = 199  # that give the scale where rows come in clusters
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What every check shows, the data first.
-
-    Attributes
-    ----------
-    entries : tuple of Entry
-        The checks that can vary under the null.
-    weights : (E,) array
-        Of the checks; they sum to 1.
-    log_tails : (E, 1 + draws) array
-        Minus the log of the approximate null tail; KLCE^2 for a kernel that is tested alone.
-    standardised : (E, 1 + draws) array
-        The values behind them, divided by their null standard deviation; in single precision,
-        unless draws give the scale.
-    is_single : (E,) array
-        Whether a check is the sum of residuals along a single feature, which has a sign.
-    sd, skewness : (E,) arrays
-        Of every check's value under the null, all rows: of the sum along a single feature, else
-        of the form. NaN for a kernel that is tested alone.
-    statistic : (1 + draws,) array
-        KLCE^2 of the main kernel.
-    tail : float or None
-        What the formula of an analytic null gives.
-    n, impossible : int
-        Number of rows, and of rows with a label that the model gave probability 0.
-    engine : str
-        How the main kernel was evaluated.
-    certificate : Certificate or None
-        How far it can be from the true one.
-    notes : tuple of str
-        Data-quality notes, and what the dictionary has left out.
-    """
+    """What every check shows, the data first."""
 
     entries: tuple[Entry, ...]
     weights: FloatArray
@@ -131,28 +101,7 @@ def score(
     *,
     symmetric: BoolArray | None = None,
 ) -> Scores:
-    """Score the data and all draws by every check.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        From `prepare` or `prepare_one`.
-    null : Null or None
-        What the draws are made by; None where the statistic alone is wanted.
-    draws : int
-        How many of them; a null that is a formula makes none.
-    seed : int
-        Same seed, same draws.
-    progress : bool, optional
-        Default: a bar in a terminal once the work has taken a second.
-    symmetric : (E,) array of bool, optional
-        From `symmetric_checks`, if it is known already.
-
-    Returns
-    -------
-    Scores
-        Of the data, then of every draw.
-    """
+    """Score the data and all draws by every check."""
     draws = draws if makes_draws(null) else 0
     part = Scoring(prepared, null)
     amount = work_of_parts(prepared.survey, [part], draws)
@@ -180,17 +129,7 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What one pass tells beside the checks.
-
-    Attributes
-    ----------
-    tally : Tally
-        Facts about all rows.
-    certificate : Certificate or None
-        How far the main kernel can be from the true one.
-    tail : float or None
-        What the formula of an analytic null gives.
-    """
+    """What one pass tells beside the checks."""
 
     tally: Tally
     certificate: Certificate | None
@@ -199,15 +138,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """The checks of a test as a part of a pass: `Scores` on the scale of independent rows.
-
-    Attributes
-    ----------
-    prepared : Prepared
-        The checks.
-    null : Null or None
-        What draws are made by.
-    """
+    """The checks of a test as a part of a pass: `Scores` on the scale of independent rows."""
 
     prepared: Prepared
     null: Null | None
@@ -218,18 +149,7 @@ class Scoring:
         return self.prepared.plans
 
     def works(self, block: range) -> list[Work]:  # noqa: ARG002
-        """What else is added up, whichever draws.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of Work
-            The bank, unless one kernel is tested alone.
-        """
+        """What else is added up, whichever draws."""
         return self.prepared.works
 
     @property
@@ -238,20 +158,7 @@ class Scoring:
         return self.prepared.bank.width
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[ScaledChecks, Known | None]:
-        """Bring every check of one batch of draws to its scale.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the kernels and the bank.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        ScaledChecks and Known
-            The data are in the first batch only, and so is what the pass tells.
-        """
+        """Bring every check of one batch of draws to its scale."""
         if self.prepared.is_alone:
             checks = _alone(self.prepared, outcome)
         else:
@@ -264,18 +171,7 @@ class Scoring:
         return checks, Known(outcome.tally, certificate, tail)
 
     def finished(self, found: Sequence[tuple[ScaledChecks, Known | None]]) -> Scores:
-        """Put the batches together.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`.
-
-        Returns
-        -------
-        Scores
-            Of the data, then of every draw.
-        """
+        """Put the batches together."""
         prepared, known = self.prepared, found[0][1]
         assert known is not None
         checks = ScaledChecks.joined([checks for checks, _ in found])
@@ -309,18 +205,7 @@ def _is_clustered(prepared: Prepared, null: Null | None) -> bool:
 def score_laws(
     prepared: Prepared, null: Null, draws: int, seed: int, progress: bool | None = None
 ) -> tuple[Scores, ...]:
-    """Score the data and all draws under every law that the null leaves open.
-
-    Parameters
-    ----------
-    prepared, null, draws, seed, progress
-        As for `score`.
-
-    Returns
-    -------
-    tuple of Scores
-        One for each law; one for nulls that leave nothing open.
-    """
+    """Score the data and all draws under every law that the null leaves open."""
     laws: tuple[Null, ...] = (null,)
     if isinstance(null, RowwiseNull):
         laws = null.laws(prepared.survey.source, seed)

@@ -26,17 +26,7 @@ SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 
 @dataclass(frozen=True, eq=False)
 class PlannedKernel:
-    """A kernel, how it is evaluated, and its null moments as far as they are known.
-
-    Attributes
-    ----------
-    entry : Entry or None
-        The check it belongs to; None where it gives the statistic alone.
-    plan : Plan
-        From the engine.
-    moments : NullMoments or None
-        None where the kernel is tested alone and needs no scale.
-    """
+    """A kernel, how it is evaluated, and its null moments as far as they are known."""
 
     entry: Entry | None
     plan: Plan
@@ -48,25 +38,6 @@ class Prepared:
     """All that can be known before a label is looked at.
 
     Made by `prepare` or `prepare_one`; `score` then reads the labels.
-
-    Attributes
-    ----------
-    survey : Survey
-        The rows and some random ones of them.
-    engine : Engine
-        Who computes.
-    dictionary : Dictionary
-        The checks that were asked for.
-    weights : (E,) array
-        Of the checks that can vary; they sum to 1.
-    is_alone : bool
-        Whether a single kernel is tested by its statistic, without a scale.
-    bank : Bank
-        The checks that are made of features.
-    kernels : tuple of PlannedKernel
-        The checks that are kernels, and the one that gives the statistic.
-    main : int
-        Which of the kernels gives the statistic.
     """
 
     survey: Survey
@@ -99,18 +70,7 @@ class Prepared:
         return [] if self.is_alone else [self.bank]
 
     def for_null(self, null: Null) -> Prepared:
-        """The same checks on the scale of another null.
-
-        Parameters
-        ----------
-        null : Null
-            What the draws will be made by.
-
-        Returns
-        -------
-        Prepared
-            Divided by the variance of the residuals, too, where draws keep their size.
-        """
+        """The same checks on the scale of another null."""
         return replace(self, bank=replace(self.bank, is_studentised=null.keeps_residuals))
 
     @property
@@ -129,28 +89,7 @@ def prepare(
     draws: int,
     default: LocalKernel,
 ) -> Prepared:
-    """Choose features, landmarks and plans for many checks, from predictions and covariates alone.
-
-    Parameters
-    ----------
-    survey : Survey
-        Made by the engine.
-    engine : Engine
-        Who computes.
-    dictionary : Dictionary
-        The checks.
-    null : Null
-        What the draws are made by.
-    draws : int
-        How many of them.
-    default : LocalKernel
-        The kernel of the statistic, with its widths.
-
-    Returns
-    -------
-    Prepared
-        Ready for `score`.
-    """
+    """Choose features, landmarks and plans for many checks, without labels."""
     _refuse_strange(dictionary, survey.source.names)
     made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
@@ -176,24 +115,7 @@ def prepare(
 def prepare_one(
     survey: Survey, engine: Engine, kernel: LocalKernel, null: Null | None, draws: int
 ) -> Prepared:
-    """The same for a single kernel, which is a dictionary of one check.
-
-    Parameters
-    ----------
-    survey, engine
-        As for `prepare`.
-    kernel : LocalKernel
-        With its widths.
-    null : Null or None
-        What the statistic is compared with; None where the statistic alone is wanted.
-    draws : int
-        How many draws are made.
-
-    Returns
-    -------
-    Prepared
-        Ready for `score`.
-    """
+    """The same for a single kernel, which is a dictionary of one check."""
     dictionary = Dictionary.of_one(kernel, survey.source.names)
     plan = engine.plan(survey, kernel, Purpose(null, draws if makes_draws(null) else 0))
     return Prepared(

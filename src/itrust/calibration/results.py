@@ -195,19 +195,7 @@ class WithRun(Result):
 
 @dataclass(frozen=True)
 class Refusal(Result):
-    """Why there is no p-value: clusters are too few for any null to hold its level.
-
-    Attributes
-    ----------
-    clusters : int
-        Number of clusters.
-    effective : float
-        As many clusters of equal variance would carry as much.
-    needed : float
-        Effective clusters that a p-value needs.
-    by_replicates : bool
-        Whether the clusters are counted by the degrees of freedom of replicate weights.
-    """
+    """Why there is no p-value: clusters are too few for any null to hold its level."""
 
     clusters: int
     effective: float

@@ -27,18 +27,7 @@ SLACK = 1.2  # ratio of a spread to that of independent rows up to which the lat
 
 @dataclass(frozen=True, eq=False)
 class ScaledChecks:
-    """Values of all checks for the data and some draws; see `Scores` for what they are.
-
-    Attributes
-    ----------
-    log_tails, standardised : (E, 1 + draws) arrays
-        Minus the log of the approximate null tails, and the values behind them, which are in
-        single precision where nothing but their correlations is made of them.
-    statistic : (1 + draws,) array
-        KLCE^2 of the main kernel.
-    sd, skewness : (E,) arrays
-        Of every check's value under the null.
-    """
+    """Values of all checks for the data and some draws; see `Scores` for what they are."""
 
     log_tails: FloatArray
     standardised: AnyArray
@@ -135,25 +124,6 @@ def scaled_by_draws(
     bias does not hide itself by what it adds to them. Sums along a single feature have mean 0, for
     every label keeps its probability. Where few events may happen, some draws tell little of
     a tail: there spread and skewness are at least those of independent rows.
-
-    Parameters
-    ----------
-    checks : ScaledChecks
-        In units of their spread if rows were independent.
-    others : ScaledChecks
-        The same of draws that are not among them.
-    is_single : (E,) array of bool
-        Whether a check is the sum along a single feature.
-    is_symmetric : (E,) array of bool
-        Whether its law is nearly symmetric, so that draws tell it well.
-    keeps_residuals : bool
-        Whether draws keep the residuals up to their signs. A bias then adds to their spread, so a
-        spread that is little larger than that of independent rows counts as theirs.
-
-    Returns
-    -------
-    ScaledChecks
-        In units of the spread of the other draws.
     """
     single, symmetric = is_single[:, None], is_symmetric[:, None]
     mean = np.where(single, 0.0, others.standardised.mean(axis=1, keepdims=True))

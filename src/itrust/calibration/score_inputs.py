@@ -30,15 +30,7 @@ PLAIN = ({0, 1}, {-1, 1})  # labels of which 1 is the positive one
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Labels and probabilities without covariates; one row will do.
-
-    Attributes
-    ----------
-    y, p : (n,) array of float
-        Labels, 0 or 1, and probabilities.
-    weights : (n,) array of float or None
-        None: every row counts alike.
-    """
+    """Labels and probabilities without covariates; one row will do."""
 
     y: FloatArray
     p: FloatArray
@@ -63,24 +55,7 @@ ScoreSource = Sample | Scan | ScoredRows
 def rows_to_score(
     y_true: object, y_prob: object, sample_weight: object, pos_label: object
 ) -> ScoreSource:
-    """Rows that were read already, or arrays, checked.
-
-    Parameters
-    ----------
-    y_true : Sample, Scan or column of labels
-        With rows that were read already, nothing else is given.
-    y_prob : column of n probabilities, or (n, 2) matrix
-        Of the positive label; of both labels in sorted order.
-    sample_weight : column of n weights or None
-        None: every row counts alike.
-    pos_label : object
-        The value of the label that counts as 1; None: 1, where labels are 0 and 1, or -1 and 1.
-
-    Returns
-    -------
-    Sample, Scan or ScoredRows
-        Ready to be gone through.
-    """
+    """Rows that were read already, or arrays, checked."""
     if isinstance(y_true, Sample | Scan):
         given = {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label}
         refuse_beside_rows(y_true, given)
@@ -90,40 +65,14 @@ def rows_to_score(
 
 
 def equal_mass_edges(source: ScoreSource, number: int) -> FloatArray:
-    """Cut predictions into intervals that hold the same weight, up to ties.
-
-    Parameters
-    ----------
-    source : Sample, Scan or ScoredRows
-        The rows; labels are not looked at. Of more than 100,000, random ones of them.
-    number : int
-        Of intervals.
-
-    Returns
-    -------
-    (number - 1,) array
-        Edges between 0 and 1, rising; fewer where predictions are tied.
-    """
+    """Cut predictions into intervals that hold the same weight, up to ties."""
     # Just below k / number, so that rounding does not move a row into the next bin.
     levels = np.linspace(0, 1, number + 1)[1:-1] - 1e-12
     return np.unique(quantiles_of(source, levels))
 
 
 def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
-    """Quantiles of the predictions, by weight.
-
-    Parameters
-    ----------
-    source : Sample, Scan or ScoredRows
-        The rows; labels are not looked at. Of more than 100,000, random ones of them.
-    levels : (k,) array
-        From 0 to 1.
-
-    Returns
-    -------
-    (k,) array
-        Predictions of some rows.
-    """
+    """Quantiles of the predictions, by weight."""
     if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
         source = source.extract().some  # the same in memory and from files
     found = np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf")

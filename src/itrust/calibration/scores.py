@@ -351,40 +351,14 @@ def reliability_curve(
 
 
 def bin_sums(y: FloatArray, p: FloatArray, w: FloatArray, edges: FloatArray) -> FloatArray:
-    """Sum over some rows, bin by bin.
-
-    Parameters
-    ----------
-    y, p, w : (n,) arrays
-        Labels, predictions and weights.
-    edges : (b - 1,) array
-        Between the bins.
-
-    Returns
-    -------
-    (5, b) array
-        Rows, and sums of weights, of their squares, of weights times labels and predictions.
-    """
+    """Sum over some rows, bin by bin."""
     place = np.searchsorted(edges, p)
     values = np.ones(w.size), w, w**2, w * y, w * p
     return np.array([np.bincount(place, value, minlength=edges.size + 1) for value in values])
 
 
 def curve_of_bins(sums: FloatArray, confidence: float = 0.95) -> ReliabilityCurve:
-    """Make the reliability curve of independent rows.
-
-    Parameters
-    ----------
-    sums : (5, b) array
-        From `bin_sums`, over all rows.
-    confidence : float
-        Coverage of each interval by itself.
-
-    Returns
-    -------
-    ReliabilityCurve
-        One entry for each bin that holds rows of positive weight.
-    """
+    """Make the reliability curve of independent rows."""
     _positive(float(sums[1].sum()))
     rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
     quantile = float(ndtri((1 + confidence) / 2))

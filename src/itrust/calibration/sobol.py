@@ -26,20 +26,6 @@ DIRECTIONS = np.array(
 def sobol_points(dimensions: int, count: int, seed: int) -> FloatArray:
     """Spread points evenly over a cube, by Matousek's random scrambling.
 
-    Parameters
-    ----------
-    dimensions : int
-        At most six.
-    count : int
-        Number of points: a power of 2, at most 256.
-    seed : int
-        Of the scrambling.
-
-    Returns
-    -------
-    (count, dimensions) array
-        Numbers from 0 to 1.
-
     Examples
     --------
     >>> points = sobol_points(2, 4, seed=0)

@@ -26,16 +26,6 @@ def symmetric_checks(prepared: Prepared) -> BoolArray:
     Whether labels of a cluster are independent or all one, the squared skewness of a feature's sum
     must be small and many clusters must carry it. Kernels, which look at small places, are not
     marked, and neither are checks of rows in files or of rows whose clusters are not named.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Survey and features.
-
-    Returns
-    -------
-    (E,) array of bool
-        In the order of the checks.
     """
     found = np.zeros(prepared.weights.size, dtype=bool)
     sample = prepared.survey.source.in_memory

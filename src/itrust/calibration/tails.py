@@ -66,16 +66,6 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     A shifted gamma law of this skewness (of either sign) becomes nearly normal; what lies beyond
     the end of its support counts as the end.
 
-    Parameters
-    ----------
-    z, skewness : arrays
-        Standardised values and the skewness of their laws; broadcast.
-
-    Returns
-    -------
-    array
-        Where they lie on the scale of a standard normal.
-
     Examples
     --------
     >>> import numpy as np
@@ -92,17 +82,6 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 def from_normal_score(score: FloatArray, skewness: FloatArray) -> FloatArray:
     """Give the standardised value with this normal score: the inverse of `normal_score`.
-
-    Parameters
-    ----------
-    score, skewness : arrays
-        Normal scores, and the skewness of the laws that they come from; broadcast.
-
-    Returns
-    -------
-    array
-        Standardised values; infinite for a score beyond that of the end of the support, which all
-        values beyond the end have.
 
     Examples
     --------
@@ -127,18 +106,6 @@ def _half_skewness(skewness: FloatArray) -> tuple[FloatArray, AnyArray]:
 def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     """Give the normal score of an upper tail: -Phi^-1(P(Z >= z)) for a shifted gamma law, exactly.
 
-    Parameters
-    ----------
-    z : array
-        Standardised values, not negative.
-    skewness : array
-        Of the laws, of either sign; broadcast.
-
-    Returns
-    -------
-    array
-        Of the same shape; infinite beyond the end of the support.
-
     Examples
     --------
     >>> import numpy as np
@@ -161,18 +128,6 @@ def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 def student_tail(z: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
     """P(T >= z) for Student's law.
 
-    Parameters
-    ----------
-    z : array or float
-        Values.
-    freedom : array or float
-        Degrees of freedom, above 0; with infinitely many the law is normal.
-
-    Returns
-    -------
-    array
-        Broadcast.
-
     Examples
     --------
     >>> round(float(student_tail(2.0, 5)), 6), round(float(student_tail(2.0, np.inf)), 6)
@@ -184,18 +139,6 @@ def student_tail(z: FloatArray | float, freedom: FloatArray | float) -> FloatArr
 
 def student_quantile(tail: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
     """The value that Student's law exceeds with this probability.
-
-    Parameters
-    ----------
-    tail : array or float
-        Probabilities.
-    freedom : array or float
-        Degrees of freedom, above 0; with infinitely many the law is normal.
-
-    Returns
-    -------
-    array
-        Broadcast; infinite where the probability is 0 or 1.
 
     Examples
     --------

@@ -29,19 +29,7 @@ FAINT = 1e-12  # match of different categories that counts as none
 
 @dataclass(frozen=True, eq=False)
 class TunedKernel:
-    """A kernel chosen with labels; test it on other rows.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        A kernel for the prediction and one for every covariate, with the chosen widths.
-    ratio : float
-        KLCE^2 over its standard deviation on the rows it was tuned on; biased upwards.
-    start : float
-        The same ratio of the default kernel.
-    rows : int
-        Number of rows that were used.
-    """
+    """A kernel chosen with labels; test it on other rows."""
 
     kernel: LocalKernel
     ratio: float

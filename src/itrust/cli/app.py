@@ -270,13 +270,7 @@ def app(ctx: click.Context, version: bool, completion: str | None) -> None:
 
 
 def main(while_loading: object = None) -> NoReturn:
-    """Run the command line; leaves with its exit code.
-
-    Parameters
-    ----------
-    while_loading : callable, optional
-        The handler of Ctrl-C that holds until all modules are there.
-    """
+    """Run the command line; leaves with its exit code."""
     if not sys.warnoptions:  # those of ours are in the result; others say nothing to users
         warnings.simplefilter("ignore")
     app.while_loading, app.owns_process = while_loading, True

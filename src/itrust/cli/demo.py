@@ -49,15 +49,7 @@ def simulated() -> it.simulate.Simulated:
 
 
 def tell(page: Path | None = None, rows: Path | None = None) -> None:
-    """Judge a miscalibrated model, recalibrate it, and judge one that is calibrated.
-
-    Parameters
-    ----------
-    page : Path, optional
-        Where to write the audit as a page.
-    rows : Path, optional
-        Where to write the rows, as a file to try the other commands on.
-    """
+    """Judge a miscalibrated model, recalibrate it, and judge one that is calibrated."""
     town = simulated()
     answer("\n".join([*wrapped(TOWN, width()), ""]))
     gap = it.tasks.parse(GAP).named(TITLE)
@@ -139,13 +131,7 @@ def _next(rows: Path | None) -> list[str]:
 
 
 def write_rows(path: Path) -> None:
-    """Write the rows of the demo, with the columns that the next command names.
-
-    Parameters
-    ----------
-    path : Path
-        Where to; its ending says in which format.
-    """
+    """Write the rows of the demo, with the columns that the next command names."""
     sample = simulated().sample
     region = sample.column("region")
     columns = {

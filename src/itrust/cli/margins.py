@@ -11,18 +11,7 @@ EXAMPLE = "'odds:1.2' or 'label-error:0.02'"
 
 
 def margins_of(options: Options) -> dict[str, float] | None:
-    """Read the margins of the gate; refuse those that have no gate, or nothing to be read from.
-
-    Parameters
-    ----------
-    options : Options
-        Of the command.
-
-    Returns
-    -------
-    dict or None
-        Sizes by name; None where no margin is asked for.
-    """
+    """Read the margins of the gate; refuse those that have no gate, or nothing to be read from."""
     texts = [part.strip() for text in options.robust_to or () for part in text.split(",")]
     if not texts:
         return None

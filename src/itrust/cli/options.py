@@ -48,38 +48,7 @@ class Echo(Enum):
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table.
-
-    Parameters
-    ----------
-    name : str
-        As it is typed, without dashes before it.
-    kind : Kind
-        What it holds.
-    help : str, or dict of str to str
-        What it does; by command, where that differs.
-    metavar : str
-        What stands for the value in the help.
-    panel : str
-        The heading that it stands under.
-    default : object, or dict of str to object
-        The value where it is neither typed nor set; None: there is none. By command, where that
-        differs.
-    commands : tuple of str
-        Those that take it.
-    choices : tuple of str
-        The only values that there are; empty: any.
-    short : str
-        The same in one letter, such as "-q".
-    echo : Echo
-        Whether the echoed command has it.
-    streams : bool
-        Whether a file that is written may be `-`, standard output.
-    bare : str
-        The choice that is meant where the option is typed without one; empty: it needs a value.
-    at_most : int
-        The largest whole number; 0: any.
-    """
+    """One row of the table."""
 
     name: str
     kind: Kind
@@ -416,23 +385,7 @@ def options_of(command: str) -> list[Option]:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line and the settings ask for, by the names of the table.
-
-    Parameters
-    ----------
-    command : str
-        The command that they belong to.
-    file : str or None
-        The file that it was given.
-    values : mapping of str to object
-        The values by `Option.key`, columns as they were typed; also there as attributes.
-    typed : frozenset of str
-        Keys of those that stand on the command line and not in settings.
-    settings : Path or None
-        The file of settings that was read.
-    population : str or None
-        The second file, of `estimate`.
-    """
+    """What the command line and the settings ask for, by the names of the table."""
 
     command: str
     file: str | None

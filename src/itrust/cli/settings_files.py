@@ -56,38 +56,13 @@ def folders(start: Path) -> Iterator[Path]:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """The settings in a file: all of it, or `[tool.itrust]` of pyproject.toml, which may lack it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict of str to object
-        As they stand there; empty where there are none.
-    """
+    """The settings in a file: all of it, or `[tool.itrust]` of pyproject.toml."""
     found = _parsed(path, _read(path).content)
     return found if path.name != PROJECT else _own_table(path, found) or {}
 
 
 def found_table(place: Path, start: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The settings in a folder, and the file that they stand in; None where there are none.
-
-    Parameters
-    ----------
-    place : Path
-        The folder.
-    start : Path
-        The current folder: whoever owns it can change what is read there anyway, so that files
-        of this user are trusted, too.
-
-    Returns
-    -------
-    tuple of Path and dict, or None
-        The file, and settings as they stand there.
-    """
+    """The settings in a folder, and the file that they stand in; None where there are none."""
     own, project = place / NAME, place / PROJECT
     if os.path.lexists(own):
         file = _read(own)

@@ -19,22 +19,7 @@ UNPACKED = 5  # a gzipped text is so many times as large, or more
 
 
 def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None = None) -> bool:
-    """Whether files are to be read some rows at a time.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        The files themselves.
-    asked : bool
-        Whether the user said so.
-    free : callable, optional
-        Gives the bytes of free memory; default: `free_memory`.
-
-    Returns
-    -------
-    bool
-        True if the user said so, or if the files are larger than a fifth of free memory.
-    """
+    """Whether files are to be read some rows at a time."""
     return asked or sum(map(_about_bytes, files)) > SHARE * (free or free_memory)()
 
 

@@ -23,15 +23,7 @@ class ReaderGoneError(Exception):
 
 
 class OutputLostError(Exception):
-    """Standard output cannot be written to.
-
-    Parameters
-    ----------
-    reason : str
-        What the system says.
-    files : iterable of Path
-        Output files that were written before.
-    """
+    """Standard output cannot be written to."""
 
     def __init__(self, reason: str, files: Iterable[Path] = ()) -> None:
         super().__init__(reason)

@@ -28,21 +28,7 @@ NAME = {"name": Setting("name", ...)}
 
 @dataclass(frozen=True)
 class Closing:
-    """Which rows of a file count now.
-
-    Attributes
-    ----------
-    where : str or None
-        The condition of rows that count; None: all of them.
-    times : two str, or None
-        The first and the last date among rows that count; None without a column of dates.
-    waiting : int
-        Rows that are left out until their window closes.
-    before : str or None
-        The date that their window had to close before.
-    notes : tuple of str
-        What is said aloud.
-    """
+    """Which rows of a file count now."""
 
     where: str | None
     times: tuple[str, str] | None = None

@@ -15,19 +15,7 @@ ENDINGS = (".gz", *(ending for kind in FORMATS for ending in kind.endings))
 
 @dataclass(frozen=True)
 class BatchName:
-    """A batch among those of its model.
-
-    Attributes
-    ----------
-    text : str or None
-        What it is called: as it was said, or as its file is; None for what has no name.
-    segment : int
-        Number of the segment that it belongs to.
-    taken : frozenset of str
-        The names that batches of the segment have.
-    is_typed : bool
-        Whether somebody said so.
-    """
+    """A batch among those of its model."""
 
     text: str | None
     segment: int

@@ -47,19 +47,7 @@ def state_place(options: Options) -> Path:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What the state keeps for the command.
-
-    Attributes
-    ----------
-    options : dict
-        Values of the options that say how rows are read, by key.
-    waiting : tuple of Waiting
-        Rows that were left out, because their window had not closed.
-    levels : dict
-        Hashed levels of the reference, by category; those of wide ones are not kept.
-    kinds : dict
-        What the covariates of the reference are, by name.
-    """
+    """What the state keeps for the command."""
 
     options: Mapping[str, Any]
     waiting: tuple[Waiting, ...] = ()

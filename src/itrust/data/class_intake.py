@@ -62,21 +62,7 @@ def columns_in(p: object) -> int:
 def read_matrix(
     p: object, classes: Sequence[Any] | None
 ) -> tuple[tuple[Any, ...] | None, FloatArray]:
-    """The classes that the columns are named by, and the probabilities, NaN where missing.
-
-    Parameters
-    ----------
-    p : array, list of rows, mapping or frame
-        One column for each class.
-    classes : sequence or None
-        The names of the columns in order; of a mapping or a frame, the order to take them in.
-
-    Returns
-    -------
-    tuple
-        The names (None where neither columns nor `classes` give any) and an array (n, K) whose
-        columns lie in memory one by one.
-    """
+    """The classes that the columns are named by, and the probabilities, NaN where missing."""
     wanted = None if classes is None else checked_classes(classes)
     if isinstance(p, Mapping) or is_frame(p):
         columns = _named(p)
@@ -236,24 +222,7 @@ def _as_numbers(p: object) -> FloatArray:
 def read_codes(
     y: object, named: tuple[Any, ...] | None, k: int, labels: Labels | None = None
 ) -> tuple[tuple[Any, ...], IntArray]:
-    """The classes, and the place of every label among them, (n,).
-
-    Parameters
-    ----------
-    y : column
-        The labels.
-    named : tuple or None
-        The classes; None where nobody named the columns, whose labels must be 0 to k - 1 then.
-    k : int
-        How many columns the probabilities have.
-    labels : mapping, optional
-        What codes of labels mean, where the classes are named so.
-
-    Returns
-    -------
-    tuple
-        Classes and codes.
-    """
+    """The classes, and the place of every label among them, (n,)."""
     levels, found = levels_and_codes(as_arrow(y, LABEL))
     refuse_missing_rows(found < 0, LABEL)
     classes = _numbered_classes(levels, k) if named is None else named
@@ -322,22 +291,7 @@ def numbers_like_labels(names: Sequence[Any], label: pa.DataType) -> tuple[Any, 
 def rows_that_sum_to_1(
     matrix: FloatArray, classes: tuple[Any, ...]
 ) -> tuple[FloatArray, tuple[int, float]]:
-    """Probabilities that are ones, with rows that sum to 1.
-
-    Parameters
-    ----------
-    matrix : (n, K) array
-        As it came.
-    classes : tuple
-        Names of the columns.
-
-    Returns
-    -------
-    tuple
-        Rows whose sum is off by rounding (up to 1e-6) are divided by it; of two classes the second
-        one's probability stays and the first gets the rest. And how many rows that were, and the
-        largest deviation.
-    """
+    """Probabilities that are ones, with rows that sum to 1."""
     refuse_missing_rows(np.asarray(np.isnan(matrix).any(axis=1)), PROB)
     _refuse_outside(matrix, classes)
     deviations = np.abs(matrix.sum(axis=1) - 1)
@@ -426,19 +380,6 @@ def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
 
 def class_columns(names: Sequence[str], prob: object) -> dict[Any, str]:
     """The column of each class, as a user names them.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of all columns of the frame or file.
-    prob : mapping, sequence of str, or str
-        From classes to columns; columns that are called as their classes; a pattern with one star,
-        which stands for the class; or "win=p1,tie=pt", as it is typed in a shell.
-
-    Returns
-    -------
-    dict
-        From classes to columns, all of them there; at least two.
 
     Examples
     --------

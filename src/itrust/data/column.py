@@ -26,23 +26,6 @@ class Column:
     """One covariate, encoded and frozen: its array of values cannot be written to.
 
     Kernels, groups and predicates read the codes; people are shown `cell` and `extent`.
-
-    Parameters
-    ----------
-    name : str
-        The name in messages and reports.
-    kind : {"number", "boolean", "date", "category"}
-        Dates are numbers of days since 1970-01-01; booleans are 0 and 1.
-    values : (n,) array
-        float64 with NaN where missing, or for a category the int64 position in `levels`
-        with -1 where missing.
-    levels : tuple
-        The values of a category in sorted order; empty for the other kinds.
-    codes : tuple
-        The codes that the levels stand for, in the same order, where levels are what value labels
-        say; else empty.
-    declared : bool
-        Whether the user said that this is a number, and nothing else.
     """
 
     name: str
@@ -74,29 +57,11 @@ class Column:
         return mask
 
     def take(self, rows: AnyArray | slice) -> Column:
-        """Keep some rows; name and levels stay.
-
-        Parameters
-        ----------
-        rows : array or slice
-            Positions of the rows, in any order and also more than once, or a mask with an
-            entry for every row.
-
-        Returns
-        -------
-        Column
-            The values of those rows.
-        """
+        """Keep some rows; name and levels stay."""
         return replace(self, values=self.values[rows])
 
     def with_missing_level(self) -> Column:
-        """Give missing values of a category a level of their own; numbers keep their NaN.
-
-        Returns
-        -------
-        Column
-            The same column, where nothing is missing; else one with a level more.
-        """
+        """Give missing values of a category a level of their own; numbers keep their NaN."""
         if not self.is_category or not self.missing.any():
             return self
         name = MISSING_LEVEL
@@ -106,20 +71,7 @@ class Column:
         return replace(self, values=codes, levels=(*self.levels, name))
 
     def with_levels(self, levels: Sequence[Any], codes: Sequence[Any] = ()) -> Column:
-        """Give a category other levels, among them all that occur here.
-
-        Parameters
-        ----------
-        levels : sequence
-            In the order wanted.
-        codes : sequence
-            What they stand for, where value labels say so.
-
-        Returns
-        -------
-        Column
-            The same values.
-        """
+        """Give a category other levels, among them all that occur here."""
         place = {level: k for k, level in enumerate(levels)}
         moved = np.array([*(place.get(level, -1) for level in self.levels), -1], dtype=np.int64)
         return replace(self, values=moved[self.values], levels=tuple(levels), codes=tuple(codes))
@@ -134,31 +86,14 @@ class Column:
         return self.levels[int(first)] if self.is_category else float(first)
 
     def cell(self, row: int) -> object:
-        """Give the value of one row as a person would write it.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-
-        Returns
-        -------
-        object
-            A number, or a level of the category; None where it is missing.
-        """
+        """Give the value of one row as a person would write it."""
         if self.missing[row]:
             return None
         value = self.values[row]
         return self.levels[int(value)] if self.is_category else float(value)
 
     def extent(self) -> str:
-        """Describe from where to where the values go.
-
-        Returns
-        -------
-        str
-            The levels of a category, or the smallest and the largest value.
-        """
+        """Describe from where to where the values go."""
         if self.is_category:
             return listed(self.levels)
         present = self.values[~self.missing]
@@ -169,20 +104,7 @@ class Column:
         return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
 
     def shown(self, value: float, digits: int = 6) -> str:
-        """Write a value of this column as people would.
-
-        Parameters
-        ----------
-        value : float
-            A number, or days since 1970-01-01 in a column of dates.
-        digits : int
-            How many digits count, 6 by default.
-
-        Returns
-        -------
-        str
-            The number, or the date.
-        """
+        """Write a value of this column as people would."""
         if self.kind == "date":
             if digits >= 9 and value != int(value):  # where days do not tell values apart
                 return str(np.datetime64(round(value * 86_400), "s"))
@@ -200,13 +122,7 @@ class Column:
         return float(below[0]) if is_code and (self.values == below[0]).sum() > 1 else None
 
     def notes(self) -> list[str]:
-        """Say what is odd about the column: one value only, too many levels, numbers as text.
-
-        Returns
-        -------
-        list of str
-            One sentence for each oddity.
-        """
+        """Say what is odd about the column: one value only, too many levels, numbers as text."""
         said = []
         if self.constant_value is not None:
             said.append(

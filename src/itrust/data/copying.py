@@ -25,31 +25,7 @@ CHUNK_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class FileCopy:
-    """A copy of files with more columns, ready to be written.
-
-    Attributes
-    ----------
-    source : FileSet
-        The files, whose rows follow each other.
-    read : tuple of str
-        The columns that the new ones are made from.
-    na_values : tuple
-        Codes in these that stand for a missing value.
-    columns : tuple of str
-        Names of the new columns.
-    written : TextForm
-        How the copy is written, if it is text.
-    kept : pyarrow.Table
-        The columns that are copied, without rows: their types and, where a file has room for one
-        only, their dictionaries.
-    typed : pyarrow.Table
-        The columns that are read, without rows.
-    gets_types : bool
-        Whether text becomes a file that has types.
-    cells : FormulaCells or None
-        Counts, and quotes where asked to, cells that a spreadsheet would take for formulas; None
-        where the copy is no file of cells, that is, no CSV or TSV.
-    """
+    """A copy of files with more columns, ready to be written."""
 
     source: FileSet
     read: tuple[str, ...]
@@ -62,18 +38,7 @@ class FileCopy:
     cells: FormulaCells | None = None
 
     def write(self, path: Path, make: Callable[[pa.Table], FloatArray], advance: Advance) -> None:
-        """Read, compute and write some rows, then the next; memory does not grow with the rows.
-
-        Parameters
-        ----------
-        path : Path
-            The copy. Its ending tells the format.
-        make : callable
-            Given some rows of the columns that are read, the new column for them, (n,), or
-            several, (n, k).
-        advance : callable
-            Told how many rows have been written.
-        """
+        """Read, compute and write some rows, then the next; memory does not grow with the rows."""
         kind = known_format(path, self.written)
         schema = self._schema()
         try:
@@ -147,31 +112,7 @@ def prepare_copy(
     na_values: Sequence[Any] = (),
     safe_cells: bool = False,
 ) -> FileCopy:
-    """Find out what the columns of a copy will hold, in a pass over the files where it takes one.
-
-    Parameters
-    ----------
-    source : FileSet
-        What is copied.
-    out : Path
-        Where it will go; only its ending counts here.
-    column : str or sequence of str
-        Name of the new column, or names of several, which the files must not have.
-    read : sequence of str
-        The columns that the new one is made from.
-    advance : callable
-        Told how many rows have been looked at.
-    na_values : sequence
-        Codes that stand for a missing value in the columns that are read.
-    safe_cells : bool
-        Whether cells that a spreadsheet would take for formulas get an apostrophe before them;
-        for CSV and TSV alone.
-
-    Returns
-    -------
-    FileCopy
-        Nothing is written yet.
-    """
+    """Find out what the columns of a copy will hold."""
     names = (column,) if isinstance(column, str) else tuple(column)
     there = [name for name in names if name in source.names]
     if there:

@@ -46,17 +46,7 @@ MIN_MEAN, MAX_MEAN = 0.5, 2.0  # of replicate weights where every row has weight
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Which unit each row belongs to, by one column or by several that are crossed.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-        The columns; None for one that has no name.
-    levels : tuple of tuples
-        The distinct values of each.
-    parts : tuple of (n,) arrays of int
-        The place of each row's value among them.
-    """
+    """Which unit each row belongs to, by one column or by several that are crossed."""
 
     names: tuple[str | None, ...]
     levels: tuple[tuple[Any, ...], ...]
@@ -188,13 +178,7 @@ def read_design(
 
 
 def refuse_odd_units(roles: Mapping[str, object]) -> None:
-    """Raise where clusters and strata allow no variance before any row is left out.
-
-    Parameters
-    ----------
-    roles : mapping of str to object
-        "weights", "cluster" and "strata" as they were given; rows that lack one are passed over.
-    """
+    """Raise where clusters and strata allow no variance before any row is left out."""
     given = Lacking({name: roles.get(name) for name in (WEIGHTS, CLUSTER, STRATA)})
     if not {CLUSTER, STRATA} & given.columns.keys():
         return

@@ -21,17 +21,7 @@ MAX_NAMED = 6  # columns that a note names
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The rows that lack nothing.
-
-    Attributes
-    ----------
-    rows : (m,) array of int
-        Their numbers.
-    lacking : mapping of str to int
-        By column, how many rows have no value.
-    n : int
-        How many rows there are.
-    """
+    """The rows that lack nothing."""
 
     rows: IntArray
     lacking: Mapping[str, int]
@@ -77,18 +67,7 @@ def lack_in_words(lacking: Mapping[str, int]) -> str:
 
 
 def kept_rows(masks: Mapping[str, BoolArray]) -> Kept | None:
-    """The rows that lack nothing; None where no row lacks anything.
-
-    Parameters
-    ----------
-    masks : mapping of str to (n,) array of bool
-        By column, the rows without a value.
-
-    Returns
-    -------
-    Kept or None
-        Refuses to leave fewer than two rows.
-    """
+    """The rows that lack nothing; None where no row lacks anything."""
     lacking = {name: int(mask.sum()) for name, mask in masks.items() if mask.any()}
     if not lacking:
         return None
@@ -113,14 +92,7 @@ def missing_in(array: pa.Array) -> BoolArray:
 
 
 class Lacking:
-    """What comes in beside covariates, as Arrow columns: what lacks where, and some rows of it.
-
-    Parameters
-    ----------
-    columns : mapping of str to object
-        By argument: one column, or several in a mapping, a frame or an array (n, k); None where
-        there is none.
-    """
+    """What comes in beside covariates, as Arrow columns: what lacks where, and some rows of it."""
 
     def __init__(self, columns: Mapping[str, object]) -> None:
         self.columns: dict[str, Any] = {

@@ -51,33 +51,7 @@ class Classifier(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """What a `Sample` is made of, read from a model and its rows.
-
-    Attributes
-    ----------
-    y : object
-        The labels.
-    p : (n,) or (n, K) array of float
-        The model's probabilities of the positive label, or of all classes.
-    x : mapping of str to column
-        The covariates.
-    others : mapping of str to column
-        The other columns of X, which have no role.
-    roles : mapping of str to object
-        Weights, clusters and strata, where they were given.
-    label : str or None
-        Name of the labels, if they have one.
-    positive : object
-        The value of the label that counts as 1.
-    one_class : object
-        The class that is judged against the rest; None where there are two.
-    notes : tuple of str
-        How the probabilities were made, and which label counts as 1 where nobody said so.
-    folds : int
-        Of how many models the probabilities are out-of-fold predictions; 0 of a fitted model.
-    classes : tuple
-        The classes of the columns of p, where all are judged; else empty.
-    """
+    """What a `Sample` is made of, read from a model and its rows."""
 
     y: object
     p: FloatArray
@@ -113,33 +87,7 @@ def predicted_rows(
     rng: Rng = None,
     every_class: bool = False,
 ) -> PredictedRows:
-    """Read labels, covariates and a model's probabilities; everything else is checked before.
-
-    Parameters
-    ----------
-    model : object
-        A classifier; with `cv` it need not be fitted.
-    X, y : object
-        Its features, and the labels.
-    on : names, positions, or columns, optional
-        The covariates; default: all columns of X that have no role.
-    pos_label : object
-        The label that counts as 1; default: the second of the model's classes, if there are two.
-    roles : mapping of str to object
-        Weights, clusters and strata: columns, or names of columns of X.
-    cv : int or splitter, optional
-        Folds of a cross-validation; default: none, the model is fitted.
-    rng : int, Generator or None
-        The seed of the folds.
-    every_class : bool
-        Whether all classes are judged, also of two; of more than two they are unless `pos_label`
-        names one.
-
-    Returns
-    -------
-    PredictedRows
-        Ready for a `Sample`.
-    """
+    """Read labels, covariates and a model's probabilities; everything else is checked before."""
     _refuse_no_probabilities(model)
     same_index([("X", X), ("y", y), *roles.items(), ("on", on)])
     labels, codes = levels_and_codes(as_arrow(y, LABEL))

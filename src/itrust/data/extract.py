@@ -35,34 +35,14 @@ def rows_at_hand(size: int | None = None) -> int:
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """How often every value of a covariate occurs, as long as these are few.
-
-    Attributes
-    ----------
-    values : mapping or None
-        From a level of a category, or a number, to its number of rows; None where there are too
-        many: more than 50,000 levels, or more than 10 numbers.
-    codes : mapping
-        From a level to the code that it stands for, where value labels give one.
-    """
+    """How often every value of a covariate occurs, as long as these are few."""
 
     values: Mapping[Any, int] | None
     codes: Mapping[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, column: Column) -> ValueCounts:
-        """Count the values of some rows.
-
-        Parameters
-        ----------
-        column : Column
-            A covariate.
-
-        Returns
-        -------
-        ValueCounts
-            Without missing values.
-        """
+        """Count the values of some rows."""
         if column.is_category:
             present = column.values[~column.missing]
             counts = np.bincount(present, minlength=len(column.levels))
@@ -77,20 +57,7 @@ class ValueCounts:
         return cls(dict(zip(values.tolist(), counts.tolist(), strict=True)) if few else None)
 
     def plus(self, other: ValueCounts, is_category: bool) -> ValueCounts:
-        """Add what other rows have.
-
-        Parameters
-        ----------
-        other : ValueCounts
-            Of other rows of the same covariate.
-        is_category : bool
-            Which limit counts.
-
-        Returns
-        -------
-        ValueCounts
-            Of all these rows.
-        """
+        """Add what other rows have."""
         if self.values is None or other.values is None:
             return ValueCounts(None)
         both = dict(self.values)
@@ -104,19 +71,7 @@ class ValueCounts:
 
 @dataclass(frozen=True, eq=False)
 class Census:
-    """What one pass counts of the rows, without a look at labels.
-
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    mass : float
-        Sum of the weights.
-    lowest, highest : float
-        Smallest and largest prediction.
-    counts : mapping of str to ValueCounts
-        Values of every covariate.
-    """
+    """What one pass counts of the rows, without a look at labels."""
 
     n: int
     mass: float
@@ -126,20 +81,7 @@ class Census:
 
     @classmethod
     def of(cls, points: Points, weights: FloatArray | None) -> Census:
-        """Count some rows.
-
-        Parameters
-        ----------
-        points : Points
-            The rows.
-        weights : (n,) array or None
-            Their weights; None if each counts 1.
-
-        Returns
-        -------
-        Census
-            Of these rows.
-        """
+        """Count some rows."""
         n = len(points)
         mass = float(n) if weights is None else float(weights.sum())
         counts = {column.name: ValueCounts.of(column) for column in points.columns}
@@ -167,24 +109,6 @@ class Extract:
 
     Whatever must see rows at hand takes `some`, which were chosen without a look at labels and are
     the same in memory, from files and on many machines.
-
-    Attributes
-    ----------
-    source : Source
-        All rows.
-    some : Sample
-        All of them, or 100,000 at random with their labels.
-    tickets : (m,) array
-        The random number of each row at hand; the rows with the smallest numbers were chosen.
-    weights : (m,) array or None
-        Weights of the rows at hand in the unit in which `source` gives them.
-    census : Census
-        Counts of all rows.
-    parts : tuple of FilePart
-        The pieces that other machines read; empty on one machine.
-    runs : Sample or None
-        Random stretches of 50 rows that follow each other, 20,000 rows at most, for what the order
-        of rows tells; None where all rows are at hand.
     """
 
     source: Source
@@ -211,18 +135,7 @@ class Extract:
         return 1.0 if self.is_all else float(self.tickets.max())
 
     def pilot(self, size: int) -> Pilot:
-        """Choose random rows of the whole without labels; no further pass is made.
-
-        Parameters
-        ----------
-        size : int
-            How many rows at most.
-
-        Returns
-        -------
-        Pilot
-            The rows with the smallest tickets, in the order of the rows.
-        """
+        """Choose random rows of the whole without labels; no further pass is made."""
         rows = smallest_tickets(self.tickets, size)
         points = self.some.points.take(rows)
         v = points.p * (1 - points.p)
@@ -231,18 +144,7 @@ class Extract:
         return Pilot(points, v, self.tickets[rows], self.n)
 
     def only(self, names: Sequence[str]) -> Extract:
-        """Keep some covariates.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Those to keep, in this order.
-
-        Returns
-        -------
-        Extract
-            Of the same rows.
-        """
+        """Keep some covariates."""
         if tuple(names) == self.some.names:
             return self
         counts = {name: self.census.counts[name] for name in names}
@@ -256,20 +158,7 @@ class Extract:
 
 
 def extract_of_sample(sample: Sample, size: int | None) -> Extract:
-    """Take random rows of those in memory; of few rows all.
-
-    Parameters
-    ----------
-    sample : Sample
-        All rows.
-    size : int or None
-        How many at most; None: 100,000.
-
-    Returns
-    -------
-    Extract
-        With the same rows as if they had been read from files.
-    """
+    """Take random rows of those in memory; of few rows all."""
     weights = None if sample.weights is None else sample.weights_or_ones
     census, drawn = Census.of(sample.points, weights), tickets(0, sample.n)
     most = rows_at_hand(size)
@@ -284,23 +173,7 @@ def extract_of_sample(sample: Sample, size: int | None) -> Extract:
 
 
 def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, FloatArray]:
-    """Which of some consecutive rows may belong to the random stretches, and their lots.
-
-    Parameters
-    ----------
-    first : int
-        Number of the first row.
-    count : int
-        How many rows.
-    bar : float
-        Stretches with a larger lot are out of the running.
-
-    Returns
-    -------
-    (m,) array of int, (m,) array of float
-        Places among these rows, and the lot of each row's stretch, which it shares with the others
-        of the stretch and with no other row.
-    """
+    """Which of some consecutive rows may belong to the random stretches, and their lots."""
     stretches = np.arange(first // RUN_ROWS, -(-(first + count) // RUN_ROWS))
     lots = keyed_fractions(2, stretches, np.zeros(1, dtype=np.int64))
     kept = np.flatnonzero(lots <= bar)
@@ -312,38 +185,14 @@ def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, Fl
 
 
 def whole_runs(lots: FloatArray) -> IntArray:
-    """Places of the rows of the stretches with the smallest lots that are whole.
-
-    Parameters
-    ----------
-    lots : (m,) array
-        Of rows in their order.
-
-    Returns
-    -------
-    (k,) array of int
-        400 stretches of 50 rows at most.
-    """
+    """Places of the rows of the stretches with the smallest lots that are whole."""
     distinct, counts = np.unique(lots, return_counts=True)
     chosen = distinct[counts == RUN_ROWS][:RUNS]
     return np.flatnonzero(np.isin(lots, chosen))
 
 
 def with_all_levels(some: Sample, census: Census) -> Sample:
-    """Give categories the levels that all rows have, whether some rows have them or not.
-
-    Parameters
-    ----------
-    some : Sample
-        Random rows.
-    census : Census
-        Of all rows.
-
-    Returns
-    -------
-    Sample
-        The same rows.
-    """
+    """Give categories the levels that all rows have, whether some rows have them or not."""
     columns = []
     for column in some.columns:
         counted = census.counts[column.name]

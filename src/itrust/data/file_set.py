@@ -70,20 +70,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class FileSet:
-    """Files with the same columns; names of folders such as `year=2020` are columns, too.
-
-    Attributes
-    ----------
-    files : tuple of Path
-        In order.
-    form : TextForm
-        How text is read.
-    partitions : Partitions
-        The columns that stand in names of folders.
-    snapshot : Snapshot
-        The files as they were before anything was read; a file that is not the same any more is
-        refused before and after every reading of its rows.
-    """
+    """Files with the same columns; names of folders such as `year=2020` are columns, too."""
 
     files: tuple[Path, ...]
     form: TextForm
@@ -92,20 +79,7 @@ class FileSet:
 
     @classmethod
     def of(cls, path: Any, form: TextForm = AS_SEEN) -> FileSet:
-        """Look at the files that a path, a pattern, a folder or a list of these means.
-
-        Parameters
-        ----------
-        path : path, pattern, folder, list of these, or FileSet
-            What a user named, or files that were looked at before: their snapshot stays.
-        form : TextForm
-            How text is read.
-
-        Returns
-        -------
-        FileSet
-            With a snapshot of now; nothing else is known of the files yet.
-        """
+        """Look at the files that a path, a pattern, a folder or a list of these means."""
         if isinstance(path, FileSet):
             return replace(path, form=form)
         found = [(location, location.files()) for location in named_locations(path)]
@@ -131,20 +105,7 @@ class FileSet:
     def batches(
         self, part: FilePart, names: Sequence[str]
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of some columns of a piece; refuses a file that has changed.
-
-        Parameters
-        ----------
-        part : FilePart
-            A file of these, or a piece of one.
-        names : sequence of str
-            The columns.
-
-        Returns
-        -------
-        generator of RecordBatch
-            With rows; batches without any are left out.
-        """
+        """The rows of some columns of a piece; refuses a file that has changed."""
         offset = part.offset
         with self.snapshot.unchanged(part.path):
             own = self._names_within(part.path, names)
@@ -179,13 +140,7 @@ class FileSet:
 
     @contextmanager
     def same_files(self) -> Iterator[None]:
-        """Refuse folders that do not hold the same files, before something is read and afterwards.
-
-        Yields
-        ------
-        None
-            In between.
-        """
+        """Refuse folders that do not hold the same files, before and after reading."""
         self.snapshot.refuse_other_files()
         yield
         self.snapshot.refuse_other_files()
@@ -213,18 +168,7 @@ class FileSet:
         return None
 
     def table(self, names: Sequence[str], spare: Sequence[str] = ()) -> pa.Table:
-        """All rows of some columns, in memory; of the spare ones, too, unless these are too large.
-
-        Parameters
-        ----------
-        names, spare : sequence of str
-            The columns.
-
-        Returns
-        -------
-        Arrow table
-            Dictionaries as their values, dates as timestamps.
-        """
+        """All rows of some columns, and of the spare ones unless these are too large."""
         wanted = [*names, *spare]
         self.refuse_other_kinds(wanted)
         tables: list[pa.Table] = []
@@ -242,35 +186,13 @@ class FileSet:
         return pa.concat_tables(tables, promote_options="permissive")
 
     def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows of some columns in order, some at a time.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-
-        Returns
-        -------
-        iterator of RecordBatch
-            Dictionaries as their values, dates as timestamps.
-        """
+        """All rows of some columns in order, some at a time."""
         for part in self.whole_files():
             for batch in self.batches(part, names):
                 yield plain_columns(batch.select(list(names)))
 
     def rows_types(self, names: Sequence[str]) -> pa.Table:
-        """No rows, with types that hold what `rows` gives of all files.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-
-        Returns
-        -------
-        Arrow table
-            Those columns.
-        """
+        """No rows, with types that hold what `rows` gives of all files."""
         found = []
         for path in self.files:
             types = self._types(path, names)
@@ -283,18 +205,7 @@ class FileSet:
             return pa.concat_tables(found, promote_options="permissive")
 
     def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        """All rows as they are, in order and some at a time: text files as text.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-
-        Returns
-        -------
-        iterator of Arrow table
-            With the types and zones that a file has for these rows.
-        """
+        """All rows as they are, in order and some at a time: text files as text."""
         for part in self.whole_files():
             own, kind = self._names_within(part.path, names), known_format(part.path, self.form)
             with self.snapshot.unchanged(part.path), reading(part.path):
@@ -302,18 +213,7 @@ class FileSet:
                     yield self._as_they_are(rows, part.path, names)
 
     def untouched_types(self, names: Sequence[str]) -> pa.Table:
-        """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-
-        Returns
-        -------
-        Arrow table
-            Those columns.
-        """
+        """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows."""
         found = []
         for path in self.files:
             with reading(path):
@@ -344,18 +244,7 @@ class FileSet:
 
     @contextmanager
     def located(self, name: str | None = None) -> Iterator[None]:
-        """Give an error about a row of all files the file, the row and the line it stands in.
-
-        Parameters
-        ----------
-        name : str, optional
-            What the file is called; default: its own name.
-
-        Yields
-        ------
-        None
-            To what may raise it.
-        """
+        """Give an error about a row of all files the file, the row and the line it stands in."""
         try:
             yield
         except InputError as error:
@@ -393,20 +282,6 @@ class FileSet:
 
         A column whose first rows have a value without a meaning is a number with a few special
         values, and stays one. A covariate that a file keeps as a dictionary is a category.
-
-        Parameters
-        ----------
-        said : Kinds
-            What the user says, which goes before.
-        names : sequence of str
-            The columns whose codes may have a meaning.
-        covariates : sequence of str
-            The columns that may be categories.
-
-        Returns
-        -------
-        Kinds
-            Both.
         """
         path = self.files[0]
         with reading(path):
@@ -444,13 +319,7 @@ class FileSet:
         return found
 
     def refuse_other_kinds(self, names: Sequence[str]) -> None:
-        """Raise unless every file has the columns, each of one kind throughout.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-        """
+        """Raise unless every file has the columns, each of one kind throughout."""
         if self.partitions.types:  # which may have been meant by a name that is not there
             own = [name for name in names if name not in self.partitions]
             refuse_lack_of(own, self.names, self.files[0])
@@ -474,18 +343,6 @@ class FileSet:
         """The file that a row of all files stands in, and its number there, both from 0.
 
         The rows are counted again: for the sake of an error, which is rare.
-
-        Parameters
-        ----------
-        row : int
-            Its number among the rows of all files.
-
-        Returns
-        -------
-        path : Path
-            The file.
-        number : int
-            The number of the row there.
         """
         for path in self.files:
             counts = (batch.num_rows for batch in self.batches(FilePart(path), self.names[:1]))

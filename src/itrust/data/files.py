@@ -778,21 +778,7 @@ def too_few_rows(rows: int) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class Harvest:
-    """What a first pass over some files has found.
-
-    Attributes
-    ----------
-    tickets : (m,) array
-        The random number of each row that was kept.
-    rows : pyarrow.Table
-        These rows, with their labels.
-    census : Census or None
-        Counts of all rows; None where there are none.
-    lots : (k,) array
-        The random number of the stretch of each row that was kept with its neighbours.
-    stretches : pyarrow.Table
-        These rows.
-    """
+    """What a first pass over some files has found."""
 
     tickets: FloatArray
     rows: pa.Table
@@ -812,17 +798,7 @@ def _joined(found: Sequence[tuple[FloatArray, pa.Table]]) -> tuple[FloatArray, p
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Consecutive rows of the whole, from one batch of a file or several.
-
-    Attributes
-    ----------
-    first : int
-        Number of the first row in the whole.
-    batches : tuple of Batch
-        The rows, each batch with its place in its file.
-    dropped : int
-        How many rows were left out before these or among them.
-    """
+    """Consecutive rows of the whole, from one batch of a file or several."""
 
     first: int
     batches: tuple[Batch, ...]
@@ -840,18 +816,7 @@ class Window:
         return pa.concat_tables(tables, promote_options="permissive")
 
     def read(self, scan: Scan) -> dict[str, Any]:
-        """The rows as arrays; what is wrong with one is told with its file and its number there.
-
-        Parameters
-        ----------
-        scan : Scan
-            Which column is what.
-
-        Returns
-        -------
-        dict
-            From `read_parts`.
-        """
+        """The rows as arrays; what is wrong with one is told with its file and its number there."""
         try:
             return scan._read(self.table)
         except InputError:

@@ -28,16 +28,6 @@ NOTHING = rf"^(?: |[{SIGNS}])*$"
 def formula_cells(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Mark the cells that a spreadsheet program would compute; numbers are none of them.
 
-    Parameters
-    ----------
-    texts : pyarrow.ChunkedArray of text
-        The cells.
-
-    Returns
-    -------
-    pyarrow.ChunkedArray of bool
-        False where there is no text.
-
     Examples
     --------
     >>> cells = ["=1+1", "-3.5", "+1e5", "-1+cmd|' /C calc'!A0", " @SUM(A1)", "a = b", "-", None]
@@ -61,32 +51,13 @@ def is_formula(text: str) -> bool:
 
 @dataclass
 class FormulaCells:
-    """Counts such cells on their way into a file, and quotes them where that was asked for.
-
-    Attributes
-    ----------
-    quotes : bool
-        Whether they get an apostrophe before them.
-    count : int
-        How many there were, names of columns among them.
-    """
+    """Counts such cells on their way into a file, and quotes them where that was asked for."""
 
     quotes: bool
     count: int = field(default=0)
 
     def names(self, names: Sequence[str]) -> list[str]:
-        """Give the names of the columns as they are written.
-
-        Parameters
-        ----------
-        names : sequence of str
-            As they are.
-
-        Returns
-        -------
-        list of str
-            With an apostrophe before those that are formulas, where that was asked for.
-        """
+        """Give the names of the columns as they are written."""
         odd = {name for name in names if is_formula(name)}
         self.count += len(odd)
         if not (odd and self.quotes):
@@ -102,33 +73,11 @@ class FormulaCells:
         return written
 
     def kinds(self, kinds: Iterable[pa.DataType]) -> list[pa.DataType]:
-        """Give the types of the columns as they are written.
-
-        Parameters
-        ----------
-        kinds : iterable of pyarrow.DataType
-            As they are.
-
-        Returns
-        -------
-        list of pyarrow.DataType
-            Where cells are quoted, plain text for every column of text.
-        """
+        """Give the types of the columns as they are written."""
         return [pa.string() if self.quotes and _is_text(kind) else kind for kind in kinds]
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """Count the cells of some rows, and give the rows as they are written.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            The rows; only text is looked at.
-
-        Returns
-        -------
-        pyarrow.Table
-            The same rows, or with an apostrophe before formulas.
-        """
+        """Count the cells of some rows, and give the rows as they are written."""
         for at, own in enumerate(table.schema):
             if not _is_text(own.type):
                 continue

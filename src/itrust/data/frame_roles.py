@@ -24,29 +24,7 @@ from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
 @dataclass(frozen=True, eq=False)
 class FrameRows:
-    """What a sample is made of, read from the columns of a frame.
-
-    Attributes
-    ----------
-    columns : mapping of str to object
-        All columns, at the rows that count.
-    named : mapping of str to str
-        Names of the columns of labels and weights and, where there is one, of probabilities.
-    label : str
-        The column of labels.
-    prob : tuple of str
-        The columns of probabilities.
-    names : tuple of str
-        The covariates.
-    drawn : mapping of str to object
-        Weights, clusters, strata and replicate weights, where they were named.
-    used : frozenset of str
-        All columns with a role.
-    kinds : Kinds
-        What the columns are.
-    selected : Selected
-        Which rows count.
-    """
+    """What a sample is made of, read from the columns of a frame."""
 
     columns: dict[str, Any]
     named: dict[str, str]
@@ -107,26 +85,7 @@ def read_frame(
     na_values: object,
     where: str | Predicate | None,
 ) -> FrameRows:
-    """Find the columns that a user named, and the rows that count.
-
-    Parameters
-    ----------
-    frame : frame or mapping
-        All columns.
-    label, on, weights, cluster, strata, replicate_weights : str or sequence of str
-        As for `Sample.from_frame`.
-    prob : str or callable
-        The column of probabilities; or, given the names of all columns, those of several classes.
-    missing, na_values, where : object
-        Which rows count, as for `Sample.from_frame`.
-    kinds : Kinds
-        What the columns are.
-
-    Returns
-    -------
-    FrameRows
-        Nothing of them is encoded yet.
-    """
+    """Find the columns that a user named, and the rows that count."""
     roles = {"label": label, "prob": prob if isinstance(prob, str) else None, "weights": weights}
     columns, named, chosen = named_columns(frame, roles, on)
     names = list(columns)
@@ -202,24 +161,7 @@ def _units(
 def settled_unit(
     unit: UnitColumn, columns: Mapping[str, Any], role: str, probs: Sequence[str]
 ) -> UnitColumn:
-    """Blocks of time as long as the predictions of any class need them.
-
-    Parameters
-    ----------
-    unit : UnitColumn
-        As a user named it.
-    columns : mapping of str to object
-        Dates and predictions.
-    role : str
-        Cluster or strata.
-    probs : sequence of str
-        The columns of probabilities; of two classes, that of the second is enough.
-
-    Returns
-    -------
-    UnitColumn
-        The same where there is nothing to find.
-    """
+    """Blocks of time as long as the predictions of any class need them."""
     looked_at = probs[1:] if len(probs) == 2 else probs
     found = [unit.settled(columns, role, columns[name]) for name in looked_at]
     return max(found, key=lambda own: own.length if isinstance(own.length, int) else 0)

@@ -31,17 +31,7 @@ MAX_NOTED = 6  # columns that a note names
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """What is known of columns beyond their values.
-
-    Attributes
-    ----------
-    categories : tuple of str
-        Columns whose values are names, though they may look like numbers.
-    numbers : tuple of str
-        Columns whose values are quantities, though they may be text or few.
-    value_labels : mapping of str to mapping
-        By column, what each code means; such a column is a category.
-    """
+    """What is known of columns beyond their values."""
 
     categories: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -51,20 +41,7 @@ class Kinds:
     def of(
         cls, categories: object = (), numbers: object = (), value_labels: object = None
     ) -> Kinds:
-        """Read what a user said; a column cannot be both.
-
-        Parameters
-        ----------
-        categories, numbers : str or sequence of str
-            Names of columns.
-        value_labels : mapping of str to mapping, optional
-            By column, from codes to their meaning.
-
-        Returns
-        -------
-        Kinds
-            The same, checked.
-        """
+        """Read what a user said; a column cannot be both."""
         made = cls(
             _names(categories, CATEGORIES), _names(numbers, NUMBERS), _labels(value_labels or {})
         )
@@ -80,13 +57,7 @@ class Kinds:
         return made
 
     def among(self, known: Sequence[str]) -> None:
-        """Refuse a name that no column has.
-
-        Parameters
-        ----------
-        known : sequence of str
-            Names of all columns.
-        """
+        """Refuse a name that no column has."""
         for argument in (CATEGORIES, NUMBERS, LABELS):
             for name in getattr(self, argument):
                 if name not in known:
@@ -274,20 +245,7 @@ def with_meanings(values: Sequence[Any], labels: Labels) -> str:
 
 
 def is_few(kind: str, values: AnyArray) -> bool:
-    """Whether a number has so few values that each may be a group: three to ten, not too rare.
-
-    Parameters
-    ----------
-    kind : str
-        Of the column.
-    values : (n,) array
-        Its values, NaN where missing.
-
-    Returns
-    -------
-    bool
-        False for what is no number.
-    """
+    """Whether a number has so few values that each may be a group: three to ten, not too rare."""
     if kind != "number":
         return False
     present = values[~np.isnan(values)]

@@ -706,26 +706,7 @@ def class_notes(
     p: FloatArray,
     columns: tuple[Column, ...],
 ) -> list[str]:
-    """Say what is odd about labels, probabilities and covariates.
-
-    Parameters
-    ----------
-    classes : sequence
-        Names of the classes.
-    counts : (K,) array of int
-        Rows of each class.
-    certain : bool
-        Whether every probability is 0 or 1.
-    p : (m, K) array
-        Probabilities of all rows, or of random ones.
-    columns : tuple of Column
-        Covariates of the same rows.
-
-    Returns
-    -------
-    list of str
-        One sentence for each oddity.
-    """
+    """Say what is odd about labels, probabilities and covariates."""
     said = []
     seen = [name for name, count in zip(classes, counts, strict=True) if count]
     if len(seen) == 1:

@@ -16,21 +16,7 @@ FACT_ROWS = 65_536  # added up at once, in memory and from files, so that sums a
 
 @dataclass(frozen=True, eq=False)
 class ClassChunk:
-    """Consecutive rows of several classes.
-
-    Attributes
-    ----------
-    first : int
-        Number of the first row in the whole.
-    p : (m, K) array
-        Probabilities.
-    codes : (m,) array of int
-        Positions of the labels' classes.
-    columns : tuple of Column
-        The covariates.
-    weights : (m,) array or None
-        None if all rows count alike.
-    """
+    """Consecutive rows of several classes."""
 
     first: int
     p: FloatArray
@@ -39,18 +25,7 @@ class ClassChunk:
     weights: FloatArray | None = None
 
     def cut(self, rows: slice) -> ClassChunk:
-        """Give some of the rows, which follow each other.
-
-        Parameters
-        ----------
-        rows : slice
-            Places among these rows.
-
-        Returns
-        -------
-        ClassChunk
-            The same columns.
-        """
+        """Give some of the rows, which follow each other."""
         return ClassChunk(
             self.first + rows.start,
             self.p[rows],
@@ -62,23 +37,7 @@ class ClassChunk:
 
 @dataclass(frozen=True, eq=False)
 class ClassFacts:
-    """What is counted of rows of several classes.
-
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    weight, weight2 : float
-        Sums of weights and of their squares.
-    labels : (K,) array of int
-        Rows of each class.
-    impossible : (K,) array of int
-        Rows that have the class with probability 0, or lack it with probability 1.
-    never : int
-        Rows with a label that the model gave probability 0.
-    uncertain : int
-        Rows with a probability between 0 and 1.
-    """
+    """What is counted of rows of several classes."""
 
     n: int
     weight: float
@@ -90,22 +49,7 @@ class ClassFacts:
 
     @classmethod
     def of(cls, p: FloatArray, codes: IntArray, weights: FloatArray | None) -> ClassFacts:
-        """Count rows.
-
-        Parameters
-        ----------
-        p : (n, K) array
-            Probabilities.
-        codes : (n,) array of int
-            Positions of the labels' classes.
-        weights : (n,) array or None
-            Of the rows.
-
-        Returns
-        -------
-        ClassFacts
-            Of all of them, added up some at a time.
-        """
+        """Count rows."""
         parts = [
             _counted(p[rows], codes[rows], None if weights is None else weights[rows])
             for rows in (slice(at, at + FACT_ROWS) for at in range(0, len(p), FACT_ROWS))
@@ -113,18 +57,7 @@ class ClassFacts:
         return reduce(lambda one, other: one.plus(other), parts)
 
     def plus(self, other: ClassFacts) -> ClassFacts:
-        """Add what other rows have.
-
-        Parameters
-        ----------
-        other : ClassFacts
-            Of other rows.
-
-        Returns
-        -------
-        ClassFacts
-            Of both.
-        """
+        """Add what other rows have."""
         mine, others = vars(self), vars(other)
         return ClassFacts(**{name: mine[name] + others[name] for name in mine})
 

@@ -139,19 +139,7 @@ class ClassScan:
 
 @dataclass(frozen=True, eq=False)
 class ClassSurvey:
-    """What one pass over rows in files tells.
-
-    Attributes
-    ----------
-    facts : ClassFacts
-        Counts of all rows.
-    some : MulticlassSample
-        Random rows, always the same ones, in the order of the files.
-    tickets : (m,) array
-        The random number of each of them: the rows with the smallest numbers were chosen.
-    notes : tuple of str
-        Data-quality notes of all rows.
-    """
+    """What one pass over rows in files tells."""
 
     facts: ClassFacts
     some: MulticlassSample
@@ -161,21 +149,7 @@ class ClassSurvey:
 
 @dataclass(frozen=True, eq=False)
 class ClassHarvest:
-    """What a first pass over rows in files, or over a piece of them, finds.
-
-    Attributes
-    ----------
-    facts : tuple of ClassFacts
-        Of every stretch of rows, in order: whoever adds them up keeps this order.
-    rescaled : tuple
-        How many rows summed to 1 only up to rounding, and how far off they were.
-    tickets : (m,) array
-        Random numbers of the rows that may be among the chosen ones.
-    rows : pyarrow.Table
-        These rows.
-    counts : SelectionCounts
-        What became of the rows; of a piece, those before and after it may be among them.
-    """
+    """What a first pass over rows in files, or over a piece of them, finds."""
 
     facts: tuple[ClassFacts, ...]
     rescaled: tuple[int, float]
@@ -533,17 +507,6 @@ class Gathered:
 
     What was gathered of a column is let go when it is asked for, so that no more than one column
     is in memory twice.
-
-    Attributes
-    ----------
-    rows : Scan
-        Which column is what.
-    classes : mapping
-        From each class to its column.
-    counts : SelectionCounts
-        What became of the rows.
-    rescaled : tuple
-        How many rows summed to 1 only up to rounding, and how far off they were.
     """
 
     rows: Scan
@@ -613,23 +576,7 @@ class Gathered:
 def read_class_rows(
     rows: Scan, classes: Mapping[Any, str], table: pa.Table
 ) -> tuple[ClassChunk, Design, tuple[int, float]]:
-    """Check some rows of files and read them.
-
-    Parameters
-    ----------
-    rows : Scan
-        Which column is what.
-    classes : mapping
-        From each class to its column.
-    table : pyarrow.Table
-        The rows.
-
-    Returns
-    -------
-    tuple
-        The rows, numbered from 0, whose codes are 0 where there are no labels; their weights as a
-        design; how many rows summed to 1 only up to rounding, and how far off they were.
-    """
+    """Check some rows of files and read them."""
     names = tuple(classes)
     matrix = np.empty((table.num_rows, len(names)), order="F")
     for k, (name, column) in enumerate(classes.items()):
@@ -656,20 +603,7 @@ def _decoded(array: pa.Array) -> pa.Array:
 
 
 def gathered(rows: Scan, classes: Mapping[Any, str]) -> Gathered:
-    """Read all rows, some at a time, check them, and keep what is needed of them.
-
-    Parameters
-    ----------
-    rows : Scan
-        With the columns of all classes.
-    classes : mapping
-        From each class to its column.
-
-    Returns
-    -------
-    Gathered
-        At least two rows.
-    """
+    """Read all rows, some at a time, check them, and keep what is needed of them."""
     found, room = Gathered(rows, classes), Room()
     for batch, counts in _selected(rows):
         found.counts = found.counts.plus(counts)

@@ -8,18 +8,7 @@ from itrust.data.rows import Points
 
 
 def covariate_notes(points: Points) -> list[str]:
-    """Say what is odd about covariates: one value, few values, copies of the prediction.
-
-    Parameters
-    ----------
-    points : Points
-        All rows, or random ones of them.
-
-    Returns
-    -------
-    list of str
-        One sentence for each oddity.
-    """
+    """Say what is odd about covariates: one value, few values, copies of the prediction."""
     said = [note for column in points.columns for note in column.notes()]
     few = [c.name for c in points.columns if not c.declared and is_few(c.kind, c.values)]
     said.extend(few_values_note(few))

@@ -21,17 +21,7 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """The keys in the names of the folders that files stand in.
-
-    Attributes
-    ----------
-    values : mapping of Path to mapping
-        By file, the text of each key; None where the value is missing.
-    types : mapping of str to DataType
-        What each key is, in all files: whole numbers, or text.
-    common : tuple of str
-        The keys that all files have.
-    """
+    """The keys in the names of the folders that files stand in."""
 
     values: Mapping[Path, Mapping[str, str | None]]
     types: Mapping[str, pa.DataType]
@@ -42,16 +32,6 @@ class Partitions:
         """Read the names of the folders below those that were named.
 
         Of files that are named themselves, these are the folders below the one that they share.
-
-        Parameters
-        ----------
-        files : sequence of pairs
-            What was named, and the files that it means.
-
-        Returns
-        -------
-        Partitions
-            Without any keys, if there are none.
         """
         named = [_folders(file) for location, (file, *_) in files if location.is_file]
         shared = _shared_depth(named)
@@ -92,24 +72,7 @@ class Partitions:
     def completed(
         self, rows: pa.RecordBatch, names: Sequence[str], path: Path, offset: int
     ) -> pa.RecordBatch:
-        """Rows of a file with some columns, of which those that the file lacks are keys.
-
-        Parameters
-        ----------
-        rows : RecordBatch
-            As read.
-        names : sequence of str
-            The columns that are wanted.
-        path : Path
-            The file.
-        offset : int
-            The number of the first of these rows in the file.
-
-        Returns
-        -------
-        RecordBatch
-            All of the columns; a key that the file has as well must agree with its folder.
-        """
+        """Rows of a file with some columns, of which those that the file lacks are keys."""
         if not self.types:
             return rows
         columns = []

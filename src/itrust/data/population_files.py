@@ -24,19 +24,7 @@ from itrust.data.source import smallest_of
 
 @dataclass(frozen=True, eq=False)
 class RowsAtHand:
-    """All rows of a population, or random ones of them.
-
-    Attributes
-    ----------
-    points : Points
-        Predictions and covariates.
-    weights : (m,) array or None
-        Their weights; None where rows count alike.
-    n : int
-        Number of all rows.
-    dropped : int
-        Rows of files with missing values that were left out.
-    """
+    """All rows of a population, or random ones of them."""
 
     points: Points
     weights: FloatArray | None
@@ -49,18 +37,7 @@ class RowsAtHand:
         return len(self.points) == self.n
 
     def take(self, rows: Any) -> RowsAtHand:
-        """Keep some of the rows at hand; the others no longer count.
-
-        Parameters
-        ----------
-        rows : array
-            A mask of the rows at hand.
-
-        Returns
-        -------
-        RowsAtHand
-            The number of all rows is told from the share that is kept.
-        """
+        """Keep some of the rows at hand; the others no longer count."""
         kept = self.points.take(rows)
         whole = len(kept) if self.is_all else round(self.n * len(kept) / len(self.points))
         w = None if self.weights is None else self.weights[rows]

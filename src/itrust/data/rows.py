@@ -25,13 +25,6 @@ class Points:
     """Where the rows lie: predictions and covariates, never labels.
 
     Kernels and width rules take `Points`, so that they cannot see what they must not see.
-
-    Attributes
-    ----------
-    p : (n,) array of float
-        The predicted probabilities.
-    columns : tuple of Column
-        The covariates.
     """
 
     p: FloatArray
@@ -46,33 +39,11 @@ class Points:
         return int(self.p.size)
 
     def take(self, rows: AnyArray | slice) -> Points:
-        """Keep some rows.
-
-        Parameters
-        ----------
-        rows : array or slice
-            Their positions, or a mask.
-
-        Returns
-        -------
-        Points
-            Those rows, in the order asked for.
-        """
+        """Keep some rows."""
         return Points(self.p[rows], tuple(column.take(rows) for column in self.columns))
 
     def like(self, other: Points) -> Points:
-        """Keep the covariates that other rows have, in their order.
-
-        Parameters
-        ----------
-        other : Points
-            Rows with some of these covariates.
-
-        Returns
-        -------
-        Points
-            The same rows; itself where the covariates are the same.
-        """
+        """Keep the covariates that other rows have, in their order."""
         names = tuple(column.name for column in other.columns)
         if names == tuple(column.name for column in self.columns):
             return self
@@ -141,27 +112,7 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Consecutive rows on their way through an engine.
-
-    Attributes
-    ----------
-    first : int
-        Number of the first row in the whole.
-    y : (m,) array of float
-        The labels, 0 or 1.
-    p : (m,) array of float
-        The predicted probabilities.
-    points : Points
-        The same rows without labels.
-    weights : (m,) array of float or None
-        Their weights; None if all rows count alike.
-    cluster : (m,) array of int or None
-        The number of each row's cluster; None if rows are independent.
-    other_labels : frozenset
-        Values of the label that count as 0, where they are known.
-    dropped : int
-        How many rows with missing values were left out before these.
-    """
+    """Consecutive rows on their way through an engine."""
 
     first: int
     y: FloatArray

@@ -48,19 +48,7 @@ def read_na_values(given: object) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class RowSelection:
-    """What is to be done with the rows of a frame before anything reads them.
-
-    Attributes
-    ----------
-    na_values : tuple
-        Codes that stand for missing values.
-    where : Predicate or None
-        Which rows count.
-    drop : bool
-        Whether rows that lack something are left out.
-    kinds : Kinds
-        What the columns are, as the condition reads them.
-    """
+    """What is to be done with the rows of a frame before anything reads them."""
 
     na_values: tuple[Any, ...] = ()
     where: Predicate | None = None
@@ -71,24 +59,7 @@ class RowSelection:
     def of(
         cls, na_values: object, where: object, missing: str, kinds: Kinds = PLAIN
     ) -> RowSelection:
-        """Read what a user asked for.
-
-        Parameters
-        ----------
-        na_values : object
-            Codes that stand for missing values; None for none.
-        where : str, mapping or Predicate
-            Which rows count; None for all.
-        missing : {"error", "level", "drop"}
-            What to do with missing values.
-        kinds : Kinds
-            What the columns are.
-
-        Returns
-        -------
-        RowSelection
-            The same, checked.
-        """
+        """Read what a user asked for."""
         asked = None if where is None else as_condition(where)
         return cls(read_na_values(na_values), asked, missing == "drop", kinds)
 
@@ -98,20 +69,7 @@ class RowSelection:
         return not (self.na_values or self.where is not None or self.drop)
 
     def named(self, known: Sequence[str], prob: str) -> list[str]:
-        """The columns that the condition reads; refuses one that is not there.
-
-        Parameters
-        ----------
-        known : sequence of str
-            Names of all columns.
-        prob : str
-            The column that "prediction" stands for, unless a column is called so.
-
-        Returns
-        -------
-        list of str
-            Their names.
-        """
+        """The columns that the condition reads; refuses one that is not there."""
         found = []
         for name in sorted(self.where.names) if self.where is not None else ():
             if name not in known and name == PREDICTION and prob:
@@ -129,22 +87,7 @@ class RowSelection:
     def of_batch(
         self, columns: Mapping[str, object], roles: Mapping[str, Subject], prob: str
     ) -> Selected:
-        """The rows that count of some rows of a file, which may be none.
-
-        Parameters
-        ----------
-        columns : mapping of str to object
-            The columns that are used.
-        roles : mapping of str to Subject
-            Those of them that rows may not lack.
-        prob : str
-            The column of probabilities.
-
-        Returns
-        -------
-        Selected
-            Those rows, and how many were left out because they lack something.
-        """
+        """The rows that count of some rows of a file, which may be none."""
         arrays = {name: as_arrow(column, Subject("x", name)) for name, column in columns.items()}
         arrays, blanked = _blanked(arrays, self.na_values) if self.na_values else (arrays, {})
         n = len(next(iter(arrays.values())))
@@ -166,22 +109,7 @@ class RowSelection:
     def applied(
         self, columns: Mapping[str, object], roles: Mapping[str, Subject], prob: str
     ) -> Selected:
-        """The rows that count.
-
-        Parameters
-        ----------
-        columns : mapping of str to object
-            All columns.
-        roles : mapping of str to Subject
-            The columns that are used, and what for.
-        prob : str
-            The column of probabilities.
-
-        Returns
-        -------
-        Selected
-            All columns at these rows, with missing-value codes blanked in those that are used.
-        """
+        """The rows that count."""
         if self.is_all:
             return Selected(dict(columns), None)
         read = self.named(list(columns), prob)
@@ -218,18 +146,7 @@ class RowSelection:
         return Selected({**_other_rows(others, rows), **arrays}, rows, tuple(notes))
 
     def notes(self, counts: SelectionCounts) -> list[str]:
-        """What was done with rows that came batch by batch.
-
-        Parameters
-        ----------
-        counts : SelectionCounts
-            Of all batches.
-
-        Returns
-        -------
-        list of str
-            The same sentences as about rows of a frame.
-        """
+        """What was done with rows that came batch by batch."""
         said = _codes_note(counts.blanked)
         if self.where is not None:
             said += self._where_note(counts.inside, counts.n)
@@ -258,17 +175,7 @@ class RowSelection:
 
 @dataclass(frozen=True, eq=False)
 class SelectionCounts:
-    """What became of some rows.
-
-    Attributes
-    ----------
-    n, inside, kept : int
-        How many there were, met the condition, and lack nothing.
-    lacking : mapping of str to int
-        By column, how many of those inside have no value.
-    blanked : mapping of str to int
-        By column, how many cells held a missing-value code.
-    """
+    """What became of some rows."""
 
     n: int = 0
     inside: int = 0
@@ -299,21 +206,7 @@ def _codes_note(blanked: Mapping[str, int]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """Rows of a frame that count.
-
-    Attributes
-    ----------
-    columns : mapping of str to object
-        All columns at these rows.
-    rows : (m,) array of int or None
-        Their numbers in the frame; None where all rows count.
-    notes : tuple of str
-        What was done.
-    dropped : int
-        How many rows of a batch were left out because they lack something.
-    counts : SelectionCounts
-        What became of the rows of a batch.
-    """
+    """Rows of a frame that count."""
 
     columns: dict[str, Any]
     rows: IntArray | None
@@ -369,20 +262,7 @@ def _blanked(
 
 
 def without_codes(frame: pa.Table, codes: Sequence[Any]) -> pa.Table:
-    """A table whose cells that hold a missing-value code are empty.
-
-    Parameters
-    ----------
-    frame : Arrow table
-        All columns.
-    codes : sequence
-        As for `is_code`.
-
-    Returns
-    -------
-    Arrow table
-        The same one where there are no codes.
-    """
+    """A table whose cells that hold a missing-value code are empty."""
     if not codes:
         return frame
     arrays = {name: frame[name].combine_chunks() for name in frame.column_names}
@@ -391,18 +271,6 @@ def without_codes(frame: pa.Table, codes: Sequence[Any]) -> pa.Table:
 
 def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:
     """Mark the cells that hold one of some codes, (n,); None where the type can hold none.
-
-    Parameters
-    ----------
-    array : Arrow array
-        One column.
-    codes : sequence
-        Numbers and texts: "-99" is the number in a column of numbers, and 99 the text in text.
-
-    Returns
-    -------
-    (n,) array of bool or None
-        Nobody for dates and truth values.
 
     Examples
     --------

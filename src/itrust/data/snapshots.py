@@ -34,17 +34,7 @@ CURE = Code(
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What tells one state of a file from another.
-
-    Attributes
-    ----------
-    size : int
-        In bytes.
-    modified : int
-        Time of the last change, in ns.
-    checksum : bytes
-        Of the bytes in which most changes show.
-    """
+    """What tells one state of a file from another."""
 
     size: int
     modified: int
@@ -52,18 +42,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, path: Path) -> Fingerprint:
-        """Take the fingerprint of a file, and of what a database keeps beside it.
-
-        Parameters
-        ----------
-        path : Path
-            The file; a table that is named behind it makes no difference.
-
-        Returns
-        -------
-        Fingerprint
-            Of all of it.
-        """
+        """Take the fingerprint of a file, and of what a database keeps beside it."""
         size = modified = 0
         told = hashlib.blake2b(digest_size=16)
         for place in belonging_to(path):
@@ -84,35 +63,14 @@ def belonging_to(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Files, folders and patterns as they were at one time.
-
-    Attributes
-    ----------
-    fingerprints : mapping of Path to Fingerprint
-        By file, in order.
-    locations : tuple of Location
-        The folders and patterns among what was named, where files may appear.
-    """
+    """Files, folders and patterns as they were at one time."""
 
     fingerprints: Mapping[Path, Fingerprint]
     locations: tuple[Location, ...] = ()
 
     @classmethod
     def of(cls, files: Iterable[Path], locations: Iterable[Location] = ()) -> Snapshot:
-        """Look at files without reading them.
-
-        Parameters
-        ----------
-        files : iterable of Path
-            All of them.
-        locations : iterable of Location
-            What was named.
-
-        Returns
-        -------
-        Snapshot
-            What they are now.
-        """
+        """Look at files without reading them."""
         found = {}
         for path in files:
             with reading(path):

@@ -22,19 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Random rows of the whole, always the same ones, without their labels.
-
-    Attributes
-    ----------
-    points : Points
-        Predictions and covariates of the chosen rows, in the order of the rows.
-    variances : (m,) array
-        w^2 p (1 - p) of the chosen rows.
-    tickets : (m,) array
-        The random number of each row; the rows with the smallest numbers were chosen.
-    n : int
-        Number of rows in the whole, counted on the way.
-    """
+    """Random rows of the whole, always the same ones, without their labels."""
 
     points: Points
     variances: FloatArray
@@ -45,16 +33,6 @@ class Pilot:
         """The pilot rows that a smaller size would have given.
 
         Tickets decide who is chosen, so these are among the rows at hand: no second pass is made.
-
-        Parameters
-        ----------
-        size : int
-            Largest number of rows.
-
-        Returns
-        -------
-        Pilot
-            The rows with the smallest tickets, in the order of the rows.
         """
         if self.tickets.size <= size:
             return self
@@ -64,19 +42,7 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Rows that may belong to the pilot rows, from one pass over some files.
-
-    Attributes
-    ----------
-    tickets : (m,) array
-        The random number of each row.
-    rows : pyarrow.Table
-        The rows, as many as tickets.
-    n : int
-        How many rows the pass has seen.
-    dropped : int
-        How many rows with missing values it has left out.
-    """
+    """Rows that may belong to the pilot rows, from one pass over some files."""
 
     tickets: FloatArray
     rows: pa.Table

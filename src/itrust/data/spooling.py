@@ -28,20 +28,6 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
     """Keep a stream of any known form, gzipped or not, as a file with the right ending.
 
     Gzipped text stays gzipped, as it is read so: it takes no more of the disk than came.
-
-    Parameters
-    ----------
-    stream : binary file
-        What comes.
-    folder : Path
-        Where the file goes.
-    stem : str
-        Its name without the ending, also in sentences.
-
-    Returns
-    -------
-    Path
-        The file.
     """
     most = max_input()
     kept = folder / "kept"

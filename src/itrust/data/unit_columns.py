@@ -22,17 +22,7 @@ MAGIC = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class UnitColumn:
-    """A column that tells rows of one unit, as it is or by blocks of time.
-
-    Attributes
-    ----------
-    text : str
-        As the user named it, such as "week(date)".
-    column : str
-        The column of the frame.
-    length : str, int or None
-        How long a block is; None where the column itself names units.
-    """
+    """A column that tells rows of one unit, as it is or by blocks of time."""
 
     text: str
     column: str

@@ -26,19 +26,7 @@ LONG_TEXT = 40  # bytes; longer text that does not repeat soon names nothing
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Whose row is whose, by one column.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    rows : (m,) array of int
-        The rows that were kept, in order; whole units, but 200 rows of a unit at most.
-    codes : (m,) array of int
-        The unit of each, numbered in the order of the column's values.
-    is_date : bool
-        Whether the column holds dates or times.
-    """
+    """Whose row is whose, by one column."""
 
     name: str
     rows: IntArray

@@ -23,23 +23,7 @@ def linear_moves(design: Design, shares: FloatArray) -> FloatArray:
 
 
 def design_variance(design: Design, shares: FloatArray, moves: FloatArray | None = None) -> float:
-    """Variance of a number by the design: from replicate weights if it has them, else linearised.
-
-    Parameters
-    ----------
-    design : Design
-        How the rows were drawn.
-    shares : (n,) array
-        Shares of the rows in the number, 0 for those that it does not count.
-    moves : (R,) array, optional
-        The number with every set of replicate weights less the number itself; default: what it
-        would be if the number were the sum of the shares, also where an entry is not finite.
-
-    Returns
-    -------
-    float
-        NaN if the shares are.
-    """
+    """Variance of a number by the design: from replicate weights, or linearised."""
     if design.replicate_weights is None:
         return float(design.linearised_variance(shares))
     linear = linear_moves(design, shares)

@@ -30,18 +30,7 @@ EngineChoice = Engine | Literal["auto"]
 
 
 def as_engine(engine: object) -> Engine:
-    """The engine that was asked for; refuse what is none.
-
-    Parameters
-    ----------
-    engine : "auto" or Engine
-        What a user passed.
-
-    Returns
-    -------
-    Engine
-        `Auto()` for "auto".
-    """
+    """The engine that was asked for; refuse what is none."""
     if isinstance(engine, Engine):
         return engine
     if engine != "auto":

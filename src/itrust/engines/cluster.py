@@ -24,15 +24,7 @@ CURE = "install the same packages on the scheduler and on all workers"
 
 
 class Cluster:
-    """The tasks of one piece of work; those that are not done at its end are taken back.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected.
-    patience : float
-        Seconds to wait for a worker where none is left.
-    """
+    """The tasks of one piece of work; those that are not done at its end are taken back."""
 
     def __init__(self, client: Any, patience: float) -> None:
         self.client, self.patience = client, patience
@@ -50,36 +42,13 @@ class Cluster:
             self._take_back([*self._held, *self._waiting.values()])
 
     def map(self, function: Callable[..., Any], *items: Sequence[Any], **how: Any) -> list[Any]:
-        """Ask for a function of every item.
-
-        Parameters
-        ----------
-        function : callable
-            One that workers can import.
-        *items : sequence
-            Its arguments. They may be answers that are still to come.
-        **how : object
-            More arguments, the same for all; `priority` goes to Dask.
-
-        Returns
-        -------
-        list of distributed.Future
-            The answers to come; workers forget those that nobody holds on to.
-        """
+        """Ask for a function of every item."""
         self._refuse_lost_scheduler()
         futures: list[Any] = self.client.map(function, *items, pure=False, **how)
         return futures
 
     def wait(self, futures: list[Any], done: Callable[[int], None] | None = None) -> None:
-        """Wait until all answers are there; raise the error of the first call that has one.
-
-        Parameters
-        ----------
-        futures : list of distributed.Future
-            From `map`. The list is emptied, so that answers are not kept for longer than needed.
-        done : callable, optional
-            Told the number of each call that is done.
-        """
+        """Wait until all answers are there; raise the error of the first call that has one."""
         error: BaseException | None = None
         self._waiting = dict(enumerate(futures))
         futures.clear()
@@ -108,20 +77,7 @@ class Cluster:
             raise error
 
     def answers(self, futures: list[Any], done: Callable[[int], None] | None = None) -> list[Any]:
-        """Wait for answers and fetch them.
-
-        Parameters
-        ----------
-        futures : list of distributed.Future
-            From `map`.
-        done : callable, optional
-            Told the number of each call that is done.
-
-        Returns
-        -------
-        list
-            What the calls gave, in order.
-        """
+        """Wait for answers and fetch them."""
         self._held = list(futures)
         self.wait(futures, done)
         return self._fetched()
@@ -133,24 +89,7 @@ class Cluster:
         done: Callable[[int], None],
         **how: Any,
     ) -> Any:
-        """Add up a function of every item, in pairs, on the workers.
-
-        Parameters
-        ----------
-        function : callable
-            One that workers can import; its answers can be added.
-        items : sequence
-            Its first argument.
-        done : callable
-            Told the number of each item that is done.
-        **how : object
-            More arguments, the same for all.
-
-        Returns
-        -------
-        object
-            The sum.
-        """
+        """Add up a function of every item, in pairs, on the workers."""
         leaves = self.map(function, items, **how)
         self._held = self._pairwise(list(leaves))
         self.wait(leaves, done)
@@ -172,13 +111,7 @@ class Cluster:
         return fetched
 
     def spread(self, future: Any) -> None:
-        """Put an answer on every worker, else all the work with it queues where it lies.
-
-        Parameters
-        ----------
-        future : distributed.Future
-            From `map`.
-        """
+        """Put an answer on every worker, else all the work with it queues where it lies."""
         self.wait([future])
         # A worker lost meanwhile confuses the scheduler, and work goes on where the answer is.
         with suppress(AssertionError, LookupError, ValueError):
@@ -278,16 +211,6 @@ def while_wanted(items: Iterable[Item]) -> Iterator[Item]:
     """Items of a task on a worker, until the task is taken back.
 
     Dask cannot stop a function that runs; one that asks can stop itself.
-
-    Parameters
-    ----------
-    items : iterable
-        What the task works on, one after the other.
-
-    Yields
-    ------
-    object
-        Each of them.
     """
     from distributed import Reschedule, get_worker
 

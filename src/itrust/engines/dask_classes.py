@@ -42,24 +42,7 @@ ClassWork = Callable[[ClassChunk, Scratch], Additive]
 def class_survey(
     engine: Dask, scan: MulticlassScan, size: int, advance: Advance | None = None
 ) -> tuple[ClassSurvey, tuple[FilePart, ...]]:
-    """Count rows of several classes and choose random ones, on the workers.
-
-    Parameters
-    ----------
-    engine : Dask
-        Whose workers read.
-    scan : MulticlassScan
-        The files.
-    size : int
-        How many rows are kept at most.
-    advance : callable, optional
-        Told the number of rows that were read.
-
-    Returns
-    -------
-    tuple
-        The survey that one machine makes, and the pieces of the files for `class_total`.
-    """
+    """Count rows of several classes and choose random ones, on the workers."""
     with scan.scan.file_set.same_files(), engine.cluster() as cluster:
         parts, counts = _counted_parts(cluster, scan)
         if counts.kept < 2:
@@ -80,28 +63,7 @@ def class_total(
     work: ClassWork,
     advance: Advance | None = None,
 ) -> Any:
-    """Add up what chunks of rows contribute, on the workers.
-
-    Parameters
-    ----------
-    engine : Dask
-        Whose workers read.
-    scan : MulticlassScan
-        The files.
-    parts : tuple of FilePart
-        From `class_survey`.
-    size : int
-        Rows of a chunk, which are those of one machine.
-    work : callable
-        One that can be sent; takes a chunk and arrays to use again.
-    advance : callable, optional
-        Told the number of rows done.
-
-    Returns
-    -------
-    Additive
-        The sum, up to the order of summation that of one machine.
-    """
+    """Add up what chunks of rows contribute, on the workers."""
     pieces = pieces_of(scan.scan, parts, size)
     with scan.scan.file_set.same_files(), engine.cluster() as cluster:
         (shared,) = cluster.map(passed_on, [work])
@@ -112,18 +74,7 @@ def class_total(
 
 
 def partitions_of(parts: tuple[FilePart, ...]) -> int:
-    """Into how many partitions workers divide the rows.
-
-    Parameters
-    ----------
-    parts : tuple of FilePart
-        From `class_survey`.
-
-    Returns
-    -------
-    int
-        Before their ends are moved to those of chunks.
-    """
+    """Into how many partitions workers divide the rows."""
     return len(bounds_of(parts))
 
 

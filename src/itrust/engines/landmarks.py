@@ -48,27 +48,6 @@ def make_plan(
     judge the error. Then the features are rotated to their principal axes, and the smallest are
     cut off: as far as the certificate allows, or until their own null standard deviation is the
     tolerance times that of the whole, which is far more of them.
-
-    Parameters
-    ----------
-    kernel : LocalKernel
-        The kernel with its widths.
-    pilot : Pilot
-        Random rows of the whole.
-    tolerance : float
-        Largest bound on the null error, relative to the null standard deviation.
-    max_rank : int
-        Most landmarks for rows that share their exact matches; 8 times that in all.
-    certified : bool
-        Whether the certificate is to be kept; else features are cut by what they add to the
-        standard deviation. By default it is kept.
-    rng : Generator
-        Chooses among the pilot rows.
-
-    Returns
-    -------
-    LowRankPlan
-        Landmarks, features and their error on the pilot rows.
     """
     points = pilot.points
     gram = kernel.gram(points)

@@ -42,27 +42,7 @@ class LandmarkBlock:
 
 @dataclass(frozen=True, eq=False)
 class LowRankPlan(Plan):
-    """Landmarks and features in place of a kernel; made without labels.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        The true kernel with its widths, which the features approximate.
-    landmarks : Points
-        The points that stand for all.
-    blocks : tuple of LandmarkBlock
-        One for each combination of exactly matched values among the landmarks.
-    error : float
-        The bound on the null error relative to the null standard deviation, on pilot rows.
-    sampled_error : float
-        The ratio itself, estimated from pairs of pilot rows that are no landmarks.
-    rounding : float
-        The part of rounding features to `dtype` in that ratio.
-    dtype : numpy type
-        Of the features.
-    unit : float
-        Weights are divided by this.
-    """
+    """Landmarks and features in place of a kernel; made without labels."""
 
     kernel: LocalKernel
     landmarks: Points
@@ -252,15 +232,7 @@ class LowRankSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class LowRankOutcome(KernelOutcome):
-    """What the sums of all rows give for one kernel.
-
-    Attributes
-    ----------
-    plan : LowRankPlan
-        The features.
-    sums : LowRankSums
-        Of all rows.
-    """
+    """What the sums of all rows give for one kernel."""
 
     plan: LowRankPlan
     sums: LowRankSums

@@ -18,18 +18,6 @@ class NullMoments:
 
     For an entry of one feature phi, of the sum of w e phi; for others, of the sum over i != j of
     w_i e_i P_ij w_j e_j. All are closed forms in p, so no label is looked at.
-
-    Attributes
-    ----------
-    expected : (E,) array
-        Mean of the sum of w^2 e^2 P_ii, which for a single feature is the variance.
-    variance : (E,) array
-        2 sum over i != j of P_ij^2 v_i v_j.
-    triangles, pairs : (E,) arrays
-        The third moment: 8 sum over distinct i, j, k of P_ij P_jk P_ki v_i v_j v_k, and
-        4 sum over i != j of P_ij^3 m_i m_j with m = v(1 - 2p).
-    cubic : (E,) array
-        Third moment of the sum along a single feature.
     """
 
     expected: FloatArray
@@ -42,49 +30,16 @@ class NullMoments:
     def of_one(
         cls, expected: float, variance: float, triangles: float, pairs: float
     ) -> NullMoments:
-        """Put the moments of a single kernel into arrays.
-
-        Parameters
-        ----------
-        expected, variance, triangles, pairs : float
-            As the attributes say.
-
-        Returns
-        -------
-        NullMoments
-            Of one form.
-        """
+        """Put the moments of a single kernel into arrays."""
         moments = (expected, variance, triangles, pairs, 0.0)
         return cls(*(np.array([moment]) for moment in moments))
 
     def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
-        """Give the skewness of the sums along single features, all rows.
-
-        Parameters
-        ----------
-        expected : (E,) array
-            Their variance.
-
-        Returns
-        -------
-        (E,) array
-            Of either sign.
-        """
+        """Give the skewness of the sums along single features, all rows."""
         return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
 
     def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give standard deviation and skewness of the forms, all rows.
-
-        Parameters
-        ----------
-        expected : (E,) array
-            Mean of the diagonal term of all rows.
-
-        Returns
-        -------
-        sd, skewness : (E,) arrays
-            Skewness is not negative.
-        """
+        """Give standard deviation and skewness of the forms, all rows."""
         ratio = expected / self.expected
         variance = self.variance * ratio**2
         third = self.triangles * ratio**3 + self.pairs * ratio**2
@@ -92,36 +47,12 @@ class NullMoments:
         return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
 
     def take(self, kept: IntArray) -> NullMoments:
-        """Keep some entries.
-
-        Parameters
-        ----------
-        kept : array of int
-            Their positions.
-
-        Returns
-        -------
-        NullMoments
-            In this order.
-        """
+        """Keep some entries."""
         return NullMoments(**{name: values[kept] for name, values in vars(self).items()})
 
 
 def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
-    """Give E (w e)^3 = w^3 v (1 - 2p), from w^2 v.
-
-    Parameters
-    ----------
-    p : (n,) array
-        Probabilities.
-    variances : (n,) array
-        w^2 p (1 - p).
-
-    Returns
-    -------
-    (n,) array
-        The third moment of every weighted residual.
-    """
+    """Give E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
     v = p * (1 - p)
     w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
     return np.asarray(variances * w * (1 - 2 * p))

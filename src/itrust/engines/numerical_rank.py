@@ -17,16 +17,6 @@ def exact_features(gram: Gram) -> FloatArray | None:
     A Gaussian kernel of a single number has hardly more eigenvalues above rounding than twice the
     widths that its values spread over. Each step takes the row that is explained least; what is
     left is positive semi-definite, so its diagonal bounds it. Cost O(n r^2) for rank r.
-
-    Parameters
-    ----------
-    gram : Gram
-        A matrix of n points with themselves.
-
-    Returns
-    -------
-    (n, r) array or None
-        None for other kernels, and where the rank is above n / 8 or 128.
     """
     if not isinstance(gram, GaussianGram) or gram.left.shape[1] != 1:
         return None

@@ -19,17 +19,7 @@ from itrust.nulls import SimulatedNull
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Weighted residuals of all rows: those of the data, then those of every draw.
-
-    Attributes
-    ----------
-    sample : Sample
-        All rows, which are in memory.
-    weights : (n,) array
-        Their weights, divided by the unit.
-    residuals : (n, 1 + draws) array
-        Weights times residuals.
-    """
+    """Weighted residuals of all rows: those of the data, then those of every draw."""
 
     sample: Sample
     weights: FloatArray
@@ -61,17 +51,7 @@ class Columns:
 
 
 class KernelOutcome(ABC):
-    """What a run has found for one kernel.
-
-    Attributes
-    ----------
-    over_pairs : (1 + draws,) array
-        Sum over i != j of w_i e_i P_ij w_j e_j for the data, then for every draw.
-    diagonal : (1 + draws,) array
-        Sum of w_i^2 e_i^2 P_ii, where it was wanted.
-    expected : float
-        The mean of the diagonal term under the null.
-    """
+    """What a run has found for one kernel."""
 
     over_pairs: FloatArray
     diagonal: FloatArray
@@ -86,16 +66,6 @@ class KernelOutcome(ABC):
         """Put moments that all rows have told in the place of those from pilot rows.
 
         A plan that has seen all rows before has nothing to put in their place.
-
-        Parameters
-        ----------
-        moments : NullMoments
-            As the plan gave them, before the pass over the rows.
-
-        Returns
-        -------
-        NullMoments
-            Of all rows, as far as they are known.
         """
 
     @abstractmethod
@@ -108,35 +78,12 @@ class KernelOutcome(ABC):
 
     @abstractmethod
     def certificate(self, pair_weight: float) -> Certificate | None:
-        """Tell how far the kernel is from the true one.
-
-        Parameters
-        ----------
-        pair_weight : float
-            Sum over i != j of w_i w_j.
-
-        Returns
-        -------
-        Certificate or None
-            None where the kernel is the true one.
-        """
+        """Tell how far the kernel is from the true one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run has found.
-
-    Attributes
-    ----------
-    tally : Tally
-        Facts about all rows, whatever the work.
-    pair_weight : float
-        Sum over i != j of w_i w_j.
-    works : tuple
-        The sums of every piece of work.
-    kernels : tuple of KernelOutcome
-        What every plan has found, in the order of the plans.
-    """
+    """What a run has found."""
 
     tally: Tally
     pair_weight: float
@@ -153,18 +100,7 @@ def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
 
 
 def finite(sums: FloatArray) -> FloatArray:
-    """Pass sums on; refuse what overflowed.
-
-    Parameters
-    ----------
-    sums : array
-        Forms or other sums, of any shape.
-
-    Returns
-    -------
-    array
-        The same.
-    """
+    """Pass sums on; refuse what overflowed."""
     if not np.isfinite(sums).all():
         raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
     return sums

@@ -25,15 +25,6 @@ class Drawing:
     """Which draws of which null; the data stand before them as column 0.
 
     Batches of draws differ in their numbers alone, so they can be made one after the other.
-
-    Attributes
-    ----------
-    null : Null or None
-        None: no draws.
-    draws : range
-        Numbers of the draws.
-    seed : int
-        Draw b of row i depends on (seed, i, b) alone.
     """
 
     null: Null | None = None
@@ -60,18 +51,7 @@ class Additive:
         return type(self)(**{name: _plus(mine[name], others[name]) for name in mine})
 
     def absorbed(self, other: Self) -> Self:
-        """Add other rows into the arrays of these, which nobody else may hold.
-
-        Parameters
-        ----------
-        other : Additive
-            Of other rows; not changed.
-
-        Returns
-        -------
-        Additive
-            Of both; sums that have their own way to add are made anew.
-        """
+        """Add other rows into the arrays of these, which nobody else may hold."""
         if type(self).__add__ is not Additive.__add__:
             return self + other
         mine, others = vars(self), vars(other)
@@ -97,25 +77,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Tally(Additive):
-    """What everybody wants to know about the rows, whatever the work.
-
-    Attributes
-    ----------
-    rows : int
-        How many there are.
-    weight, weight2 : float
-        Sums of weights and of their squares.
-    positives : int
-        Rows whose label counts as 1.
-    other_labels : frozenset
-        Values that count as 0, where known.
-    dropped : int
-        Rows that were left out for missing covariates.
-    impossible : int
-        Rows with a label that the model gave probability 0.
-    certain : int
-        Rows with a probability of 0 or 1.
-    """
+    """What everybody wants to know about the rows, whatever the work."""
 
     rows: int
     weight: float
@@ -165,39 +127,12 @@ class Work(Protocol):
         """Most rows that should be in hand at a time; None where it does not matter."""
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> Partial:
-        """Start on a chunk.
-
-        Parameters
-        ----------
-        chunk : Chunk
-            Some rows.
-        weights : (n,) array
-            Their weights, divided by the unit.
-        columns : int
-            The data and all draws.
-
-        Returns
-        -------
-        Partial
-            Takes in columns, some at a time.
-        """
+        """Start on a chunk."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What one pass over the rows has to do.
-
-    Attributes
-    ----------
-    works : sequence of Work
-        What is summed over the rows.
-    drawing : Drawing
-        The draws to make.
-    unit : float
-        Weights are divided by this.
-    advance : callable or None
-        Told the number of rows done.
-    """
+    """What one pass over the rows has to do."""
 
     works: Sequence[Work]
     drawing: Drawing
@@ -206,22 +141,7 @@ class Job:
 
 
 def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals:
-    """What the rows of one chunk contribute to every piece of work.
-
-    Parameters
-    ----------
-    job : Job
-        What to do.
-    chunk : Chunk
-        Some rows.
-    scratch : Scratch, optional
-        Arrays that are used again for the next chunk.
-
-    Returns
-    -------
-    Totals
-        The sums.
-    """
+    """What the rows of one chunk contribute to every piece of work."""
     y, p, scratch = chunk.y, chunk.p, scratch or Scratch()
     w = np.ones(len(p)) if chunk.weights is None else chunk.weights / job.unit
     partials = [work.begin(chunk, w, job.drawing.columns) for work in job.works]

@@ -21,19 +21,7 @@ MIN_COLUMNS = 256
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a kernel is evaluated for; engines choose by it.
-
-    Attributes
-    ----------
-    null : Null or None
-        The null that the statistic is compared with; None where the statistic alone is wanted.
-    draws : int
-        How many draws the null makes; 0 for a formula.
-    among_many : bool
-        Whether many kernels are tested together, so that each should cost little.
-    is_main : bool
-        Whether the kernel gives the reported statistic; others lend power alone.
-    """
+    """What a kernel is evaluated for; engines choose by it."""
 
     null: Null | None = None
     draws: int = 0
@@ -42,13 +30,7 @@ class Purpose:
 
 
 class Plan(ABC):
-    """How one kernel will be evaluated; made by an engine without labels.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        The kernel with its widths.
-    """
+    """How one kernel will be evaluated; made by an engine without labels."""
 
     kernel: LocalKernel
 
@@ -67,47 +49,15 @@ class Plan(ABC):
         """Give moments of the form under the null, from what the survey knows.
 
         A plan that takes the kernel as it is asks all rows; one with features asks the pilot rows.
-
-        Parameters
-        ----------
-        survey : Survey
-            That the plan was made for; the pilot rows are in it.
-
-        Returns
-        -------
-        NullMoments
-            Of one form.
         """
 
     @abstractmethod
     def can_vary(self, moments: NullMoments) -> bool:
-        """Tell whether the form differs between draws.
-
-        Parameters
-        ----------
-        moments : NullMoments
-            From `moments`.
-
-        Returns
-        -------
-        bool
-            False where a test could not detect anything.
-        """
+        """Tell whether the form differs between draws."""
 
     @abstractmethod
     def matrix(self, points: Points) -> FloatArray:
-        """Give kernel values of some points as this plan has them.
-
-        Parameters
-        ----------
-        points : Points
-            Any n rows.
-
-        Returns
-        -------
-        (n, n) array
-            Dense, so for few points only.
-        """
+        """Give kernel values of some points as this plan has them."""
 
     @abstractmethod
     def outcome(
@@ -118,24 +68,7 @@ class Plan(ABC):
         diagonals: bool,
         advance: Advance | None,
     ) -> KernelOutcome:
-        """Give the form of the data and of every draw.
-
-        Parameters
-        ----------
-        sums : Additive or None
-            What the pass has added up for `work`.
-        columns : Columns or None
-            The residuals of all rows, where `work` is None.
-        diagonals : bool
-            Whether the diagonal terms are wanted, too.
-        advance : callable or None
-            Told the number of rows done.
-
-        Returns
-        -------
-        KernelOutcome
-            Forms and what they tell about the null.
-        """
+        """Give the form of the data and of every draw."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -143,44 +76,14 @@ class Plan(ABC):
 
 
 def amount_of_work(survey: Survey, plans: Sequence[Plan], works: Sequence[Work] = ()) -> int:
-    """Give the number of rows that one `run` reports.
-
-    Parameters
-    ----------
-    survey : Survey
-        How many rows there are.
-    plans : sequence of Plan
-        One round for each that needs all rows at once.
-    works : sequence of Work
-        One round for all of them and all other plans.
-
-    Returns
-    -------
-    int
-        Rows times rounds.
-    """
+    """Give the number of rows that one `run` reports."""
     apart = sum(plan.work is None for plan in plans)
     passes = bool(works) or apart < len(plans)
     return survey.n * (int(passes) + apart)
 
 
 def columns_at_once(survey: Survey, plans: Sequence[Plan], others: int = 0) -> int:
-    """Give the number of draws that fit into memory at a time.
-
-    Parameters
-    ----------
-    survey : Survey
-        How many rows there are.
-    plans : sequence of Plan
-        What is kept for each draw.
-    others : int
-        Further numbers that are kept for each draw.
-
-    Returns
-    -------
-    int
-        At least 256.
-    """
+    """Give the number of draws that fit into memory at a time."""
     rows = others + 1 + sum(plan.rank for plan in plans)
     if any(plan.work is None for plan in plans):
         rows += survey.n

@@ -32,22 +32,7 @@ class Scratch(local):
         self._kept: dict[str, AnyArray] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
-        """Give an array with any content, the same one whenever the name is the same.
-
-        Parameters
-        ----------
-        name : str
-            What it is for.
-        shape : tuple of int
-            Of the array.
-        dtype : numpy type
-            Of its numbers.
-
-        Returns
-        -------
-        array
-            To be written into; the next one of that name takes its place.
-        """
+        """Give an array with any content, the same one whenever the name is the same."""
         size, kept = prod(shape), self._kept.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
             kept = self._kept[name] = np.empty(size, dtype=dtype)
@@ -60,17 +45,6 @@ class Drawn:
 
     A null redraws labels, flips the signs of residuals, or makes other residuals. The numbers are
     good until the next ones are drawn: whoever wants them for longer has to copy them.
-
-    Attributes
-    ----------
-    columns : slice
-        Which columns.
-    numbers : (rows, columns) array
-        Labels as 0 and 1, or signs as 1 and -1, in single precision; or residuals.
-    is_label : bool
-        Whether the numbers are labels.
-    flipped : (rows,) array or None
-        The residuals that are multiplied by signs.
     """
 
     columns: slice
@@ -89,18 +63,7 @@ class Drawn:
         return self._converted(np.float64)
 
     def as_type(self, dtype: DTypeLike) -> AnyArray:
-        """Give labels or residuals as numbers.
-
-        Parameters
-        ----------
-        dtype : numpy type
-            float32 or float64.
-
-        Returns
-        -------
-        (rows, columns) array
-            Converted once for all who want them; not to be written into.
-        """
+        """Give labels or residuals as numbers."""
         return self.single if np.dtype(dtype) == np.float32 else self.double
 
     def _converted(self, dtype: DTypeLike) -> AnyArray:
@@ -129,19 +92,7 @@ class _Factors:
 
 
 class Products:
-    """F'e and Q'e^2 of some rows for many columns.
-
-    Parameters
-    ----------
-    features : (n, r) array
-        F, weights included.
-    squares : (n, q) array
-        Q, weights included; of the same type.
-    p : (n,) array
-        Probabilities of the rows.
-    rows : slice or array of int
-        Which rows of the chunk these are; default: all.
-    """
+    """F'e and Q'e^2 of some rows for many columns."""
 
     def __init__(
         self, features: AnyArray, squares: AnyArray, p: FloatArray, rows: Rows = ALL
@@ -150,32 +101,13 @@ class Products:
         self.stack, self.first = _Stack([self.factors]), 0
 
     def of(self, drawn: Drawn) -> tuple[AnyArray, AnyArray]:
-        """Multiply features and squares with some columns.
-
-        Parameters
-        ----------
-        drawn : Drawn
-            The columns.
-
-        Returns
-        -------
-        (r, columns) and (q, columns) arrays
-            F'e and Q'e^2.
-        """
+        """Multiply features and squares with some columns."""
         own = self.stack.of(drawn)[self.first : self.first + self.factors.width]
         return own[: self.factors.rank], own[self.factors.rank :]
 
 
 def join(products: Iterable[Products], scratch: Scratch) -> None:
-    """Let all products of the same rows be made at once, as one large product.
-
-    Parameters
-    ----------
-    products : iterable of Products
-        Of one chunk.
-    scratch : Scratch
-        Where the features are put side by side.
-    """
+    """Let all products of the same rows be made at once, as one large product."""
     alike: dict[tuple[Any, ...], list[Products]] = {}
     for one in products:
         rows, dtype = one.factors.rows, one.factors.p.dtype

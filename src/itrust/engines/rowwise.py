@@ -13,15 +13,7 @@ from itrust.engines.products import Drawn
 
 @dataclass(frozen=True, eq=False)
 class RowwiseWork:
-    """What a function of a chunk gives, summed over all rows; no labels are redrawn.
-
-    Attributes
-    ----------
-    function : callable
-        From a chunk and its weights to something that adds up.
-    unit : float
-        Weights are divided by this.
-    """
+    """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
 
     function: Callable[[Chunk, FloatArray], Additive]
     unit: float

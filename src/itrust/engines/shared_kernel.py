@@ -14,17 +14,7 @@ from itrust.engines.tiles import Tiles
 
 @dataclass(frozen=True)
 class SharedKernel:
-    """How a kernel is evaluated that several classes share.
-
-    Attributes
-    ----------
-    in_full : bool
-        Whether it is taken as it is, tile by tile.
-    factor : Factor or None
-        Whose tolerance and rank are kept; None where nothing was asked for.
-    machines : Dask or None
-        Whose workers read the rows; None for this process.
-    """
+    """How a kernel is evaluated that several classes share."""
 
     in_full: bool
     factor: Factor | None
@@ -32,18 +22,7 @@ class SharedKernel:
 
 
 def shared_kernel(engine: Engine) -> SharedKernel:
-    """Tell how an engine evaluates a kernel of several classes; refuse those that cannot.
-
-    Parameters
-    ----------
-    engine : Engine
-        What a user asked for.
-
-    Returns
-    -------
-    SharedKernel
-        In full for tiles, by features else.
-    """
+    """Tell how an engine evaluates a kernel of several classes; refuse those that cannot."""
     if isinstance(engine, Dask):
         # The default was not asked for: without it, numbers are those of engine="auto".
         return SharedKernel(False, None if engine.factor == Factor() else engine.factor, engine)

@@ -31,71 +31,21 @@ class Part(Protocol):
         """Numbers that are kept for each draw, beside those of the plans."""
 
     def reduced(self, outcome: Outcome, block: range) -> Any:
-        """Make what is kept of one batch of draws; the first batch begins with draw 0.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of its own plans and works, the data as column 0.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        object
-            What `finished` takes, one for each batch.
-        """
+        """Make what is kept of one batch of draws; the first batch begins with draw 0."""
 
     def finished(self, found: Sequence[Any]) -> Any:
-        """Put the batches together.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`, in the order of the draws.
-
-        Returns
-        -------
-        object
-            The answer.
-        """
+        """Put the batches together."""
 
 
 def blocks_of(survey: Survey, parts: Sequence[Part], draws: int) -> list[range]:
-    """Cut draws into batches that fit into memory, one at least.
-
-    Parameters
-    ----------
-    survey : Survey
-        How many rows there are.
-    parts : sequence of Part
-        What is kept for each draw.
-    draws : int
-        How many draws there are.
-
-    Returns
-    -------
-    list of range
-        Of consecutive numbers.
-    """
+    """Cut draws into batches that fit into memory, one at least."""
     plans = [plan for part in parts for plan in part.plans]
     size = columns_at_once(survey, plans, sum(part.width for part in parts))
     return [range(at, min(at + size, draws)) for at in range(0, max(draws, 1), size)]
 
 
 def work_of_parts(survey: Survey, parts: Sequence[Part], draws: int) -> int:
-    """Give the number of rows that `run_together` reports.
-
-    Parameters
-    ----------
-    survey, parts, draws
-        As for `run_together`.
-
-    Returns
-    -------
-    int
-        Rows times rounds.
-    """
+    """Give the number of rows that `run_together` reports."""
     plans = [plan for part in parts for plan in part.plans]
     works = [work for part in parts for work in part.works(range(0))]
     return amount_of_work(survey, plans, works) * len(blocks_of(survey, parts, draws))
@@ -110,30 +60,7 @@ def run_together(
     seed: int,
     advance: Advance | None = None,
 ) -> list[Any]:
-    """Answer several questions by one pass over the rows, or a few where draws are very many.
-
-    Parameters
-    ----------
-    engine : Engine
-        Who computes.
-    survey : Survey
-        The rows.
-    parts : sequence of Part
-        The questions.
-    null : Null or None
-        What draws are made by.
-    draws : int
-        How many; 0 for the data alone.
-    seed : int
-        Same seed, same draws.
-    advance : callable, optional
-        Told the number of rows done; `work_of_parts` gives their sum.
-
-    Returns
-    -------
-    list
-        The answer of each part.
-    """
+    """Answer several questions by one pass over the rows, or a few where draws are very many."""
     plans = [plan for part in parts for plan in part.plans]
     found: list[list[Any]] = [[] for _ in parts]
     for block in blocks_of(survey, parts, draws):

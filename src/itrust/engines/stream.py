@@ -30,20 +30,6 @@ def ordered_map(
 
     Items are taken from their source one by one, so a file is read as it is worked on, and
     answers come in the order of the items, so sums do not depend on the number of threads.
-
-    Parameters
-    ----------
-    function : callable
-        Takes an item, gives an answer.
-    items : iterable
-        Taken one by one; a generator is closed at the end.
-    threads : int
-        1 works without threads.
-
-    Returns
-    -------
-    generator
-        Of the answers.
     """
     with one_blas_thread(), _closed_after(items):
         if threads == 1:

@@ -13,19 +13,7 @@ POINTS = 20_000  # rows that kernels, widths and checks are chosen from
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What is known about the rows before a label is looked at; made by an engine.
-
-    Attributes
-    ----------
-    source : Source
-        The rows, in memory or in files.
-    rows : Pilot
-        Random rows of the whole, at least as many as the engine needs.
-    pilot : Pilot
-        Those of them that the engine uses.
-    parts : tuple of FilePart
-        The pieces that other machines read; empty on one machine.
-    """
+    """What is known about the rows before a label is looked at; made by an engine."""
 
     source: Source
     rows: Pilot
@@ -34,41 +22,13 @@ class Survey:
 
     @classmethod
     def of(cls, source: Source, size: int, min_rows: int = 0) -> Survey:
-        """Choose random rows on this machine.
-
-        Parameters
-        ----------
-        source : Source
-            The rows.
-        size : int
-            Most rows that the engine uses.
-        min_rows : int
-            Rows that others want.
-
-        Returns
-        -------
-        Survey
-            Without parts.
-        """
+        """Choose random rows on this machine."""
         rows = source.pilot(max(size, min_rows, POINTS))
         return cls(source, rows, rows.first(size))
 
     @classmethod
     def of_extract(cls, extract: Extract, size: int) -> Survey:
-        """Choose random rows among those at hand; no pass is made.
-
-        Parameters
-        ----------
-        extract : Extract
-            All rows, and some of them in memory.
-        size : int
-            Most rows that the engine uses.
-
-        Returns
-        -------
-        Survey
-            The same as of all rows.
-        """
+        """Choose random rows among those at hand; no pass is made."""
         rows = extract.pilot(max(size, POINTS))
         return cls(extract.source, rows, rows.first(size), extract.parts)
 
@@ -96,18 +56,7 @@ class Survey:
 
 
 def weight_unit(pilot: Pilot) -> float:
-    """Give the size of weights: the root of their mean square, in proportion to p(1 - p).
-
-    Parameters
-    ----------
-    pilot : Pilot
-        Random rows with their variances.
-
-    Returns
-    -------
-    float
-        1 without weights.
-    """
+    """Give the size of weights: the root of their mean square, in proportion to p(1 - p)."""
     p, variances = pilot.points.p, pilot.variances
     spread = float((p * (1 - p)).sum())
     return math.sqrt(variances.sum() / spread) if spread and variances.any() else 1.0

@@ -23,18 +23,7 @@ def checked_tally(tally: Tally, pair_weight: float) -> Tally:
 
 
 def tally_notes(tally: Tally) -> tuple[str, ...]:
-    """Make the data-quality notes that need a whole pass over rows in files.
-
-    Parameters
-    ----------
-    tally : Tally
-        Of all rows.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each.
-    """
+    """Make the data-quality notes that need a whole pass over rows in files."""
     said = (
         [f"left out {counted(tally.dropped, 'row')} with missing values"] if tally.dropped else []
     )

@@ -191,17 +191,7 @@ class _RowOfTiles(_Share):
 
 @dataclass(frozen=True, eq=False)
 class TiledPlan(Plan):
-    """A kernel that is taken as it is, tile by tile.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        The kernel with its widths.
-    tiles : Tiles
-        Who computes the tiles.
-    sample : Sample
-        All rows.
-    """
+    """A kernel that is taken as it is, tile by tile."""
 
     kernel: LocalKernel
     tiles: Tiles
@@ -266,17 +256,7 @@ class TiledPlan(Plan):
 
 @dataclass(frozen=True, eq=False)
 class TiledOutcome(KernelOutcome):
-    """What tiles have found for one kernel.
-
-    Attributes
-    ----------
-    plan : TiledPlan
-        What was planned: the kernel and its rows.
-    variances : (n,) array
-        Null variances of the weighted residuals.
-    over_pairs, diagonal : (1 + draws,) arrays
-        The form and the diagonal term of the data and every draw.
-    """
+    """What tiles have found for one kernel."""
 
     plan: TiledPlan
     variances: FloatArray

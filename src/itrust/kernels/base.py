@@ -179,11 +179,6 @@ class Product(Compound):
     """The product of kernels; write `a * b`.
 
     Rows are alike where every factor finds them alike.
-
-    Parameters
-    ----------
-    factors : tuple of Kernel
-        The kernels that are multiplied.
     """
 
     factors: tuple[Kernel, ...]
@@ -214,11 +209,6 @@ class Sum(Compound):
     """The sum of kernels; write `a + b`.
 
     Rows are alike where any one of the terms finds them alike.
-
-    Parameters
-    ----------
-    terms : tuple of Kernel
-        The kernels that are added.
     """
 
     terms: tuple[Kernel, ...]
@@ -246,13 +236,6 @@ class On(Kernel):
     """A kernel applied to named covariates only; write `kernel.on("income")`.
 
     Other covariates make no difference to its value.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel inside.
-    names : tuple of str
-        Names of the covariates that it sees.
     """
 
     kernel: Kernel

@@ -37,66 +37,20 @@ class Gram(ABC):
 
     @abstractmethod
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        """Evaluate some rows and columns.
-
-        Parameters
-        ----------
-        rows : slice or array of int
-            Which left points.
-        cols : slice or array of int
-            Which right points.
-
-        Returns
-        -------
-        array of float, one row for each left and one column for each right point
-            A new array, which the caller may change.
-        """
+        """Evaluate some rows and columns."""
 
     def block_as(self, rows: Rows, cols: Rows, dtype: DTypeLike) -> AnyArray:
-        """Evaluate some rows and columns in single or double precision, ready for a product.
-
-        Parameters
-        ----------
-        rows : slice or array of int
-            Which left points.
-        cols : slice or array of int
-            Which right points.
-        dtype : numpy type
-            float32 or float64.
-
-        Returns
-        -------
-        array, one row for each left and one column for each right point
-            As `block`, but values next to 0 are 0 or 1e-20, so that no number is too small for
-            its format.
-        """
+        """Evaluate some rows and columns in single or double precision, ready for a product."""
         values = self.block(rows, cols)
         values[np.abs(values) < VANISHING] = 0.0
         return values.astype(dtype, copy=False)
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
-        """Evaluate each point with itself; left and right must be the same points.
-
-        Returns
-        -------
-        (n,) array of float
-            Values of left point i with right point i.
-        """
+        """Evaluate each point with itself; left and right must be the same points."""
 
     def take(self, points: IntArray) -> Gram:
-        """Keep some points; left and right must be the same.
-
-        Parameters
-        ----------
-        points : array of int
-            Which, by number.
-
-        Returns
-        -------
-        Gram
-            Of these points with themselves.
-        """
+        """Keep some points; left and right must be the same."""
         return TakenGram(self, points)
 
 
@@ -135,15 +89,7 @@ class _SidedGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class GaussianGram(_SidedGram):
-    """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry.
-
-    Parameters
-    ----------
-    left : (n, d) array of float
-        Features of the left points.
-    right : (m, d) array of float
-        Features of the right points.
-    """
+    """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry."""
 
     @cached_property
     def _augmented(self) -> tuple[FloatArray, FloatArray] | None:
@@ -205,17 +151,7 @@ class DistanceGram(_SidedGram):
 
 @dataclass(frozen=True, eq=False)
 class MatchGram(_SidedGram):
-    """1 where codes are equal, `otherwise` where they differ.
-
-    Parameters
-    ----------
-    left : (n,) array
-        Codes of the left points.
-    right : (m,) array
-        Codes of the right points.
-    otherwise : float
-        The value for codes that differ.
-    """
+    """1 where codes are equal, `otherwise` where they differ."""
 
     otherwise: float
 
@@ -224,17 +160,7 @@ class MatchGram(_SidedGram):
         return np.where(same, 1.0, self.otherwise)
 
     def multiply_into(self, block: FloatArray, rows: Rows, cols: Rows) -> None:
-        """Multiply a block of another kernel in place.
-
-        Parameters
-        ----------
-        block : array of float
-            What to multiply, one row for each of `rows` and one column for each of `cols`.
-        rows : slice or array of int
-            Which left points.
-        cols : slice or array of int
-            Which right points.
-        """
+        """Multiply a block of another kernel in place."""
         same = self.left[rows][:, None] == self.right[cols]
         np.multiply(
             block, same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise), block
@@ -343,16 +269,7 @@ class ProductGram(_EntrywiseGram):
 
 @dataclass(frozen=True, eq=False)
 class PowerGram(Gram):
-    """Entrywise power of 2 or 3, which the moments under the null are made of.
-
-    Parameters
-    ----------
-    base : Gram
-        The matrix whose entries are raised; it is evaluated in blocks, as this one
-        is.
-    power : {2, 3}
-        What the entries are raised to: the variance needs squares, the skewness cubes.
-    """
+    """Entrywise power of 2 or 3, which the moments under the null are made of."""
 
     base: Gram
     power: Literal[2, 3]
@@ -373,20 +290,7 @@ class PowerGram(Gram):
 
 
 def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
-    """Raise the entries of a matrix to a power; what is Gaussian stays so, and so do matches.
-
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-    power : {2, 3}
-        What the entries are raised to.
-
-    Returns
-    -------
-    Gram
-        Of the same shape.
-    """
+    """Raise the entries of a matrix to a power; what is Gaussian stays so, and so do matches."""
     if isinstance(gram, GaussianGram):
         return GaussianGram(gram.left * math.sqrt(power), gram.right * math.sqrt(power))
     if isinstance(gram, MatchGram) and gram.otherwise == 0:
@@ -397,18 +301,7 @@ def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
-    """Divide a matrix into a part that is nowhere exactly zero and an exact match.
-
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-
-    Returns
-    -------
-    tuple of Gram and (MatchGram or None)
-        Their product is the matrix; the second is None where it has no exact match as a factor.
-    """
+    """Divide a matrix into a part that is nowhere exactly zero and an exact match."""
     factors = gram.parts if isinstance(gram, ProductGram) else (gram,)
     exact = [f for f in factors if isinstance(f, MatchGram) and f.otherwise == 0]
     others = tuple(factor for factor in factors if factor not in exact)

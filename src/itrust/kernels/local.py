@@ -179,19 +179,7 @@ def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
 
 
 def default_covariate_kernel(columns: Sequence[Column]) -> Kernel:
-    """Choose the covariate kernel that `LocalKernel` takes by default.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        The covariates.
-
-    Returns
-    -------
-    Kernel
-        RBF on all numbers and dates, times Delta on each category and boolean; the constant 1 where
-        there are no covariates.
-    """
+    """Choose the covariate kernel that `LocalKernel` takes by default."""
     numbers = [c.name for c in columns if c.kind in ("number", "date")]
     others = [c.name for c in columns if c.name not in numbers]
     parts: list[Kernel] = []

@@ -22,17 +22,7 @@ DIGITS = 2**16
 
 
 class CategoryDraws(ABC):
-    """Who redraws the classes of all rows; every row keeps its probabilities.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether the p-value is valid at every sample size.
-    meaning : str
-        What the null does, in a few words.
-    keeps_clusters : bool
-        Whether draws keep the dependence within clusters.
-    """
+    """Who redraws the classes of all rows; every row keeps its probabilities."""
 
     exact: ClassVar[bool]
     meaning: ClassVar[str]
@@ -40,36 +30,10 @@ class CategoryDraws(ABC):
 
     @abstractmethod
     def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
-        """Draw classes of some rows.
-
-        Parameters
-        ----------
-        rows, draws : range
-            Numbers of consecutive rows and draws.
-        seed : int
-            A code depends on the seed, its row and its draw alone.
-        p : (len(rows), K) array, optional
-            Probabilities of these rows; default: those that the null holds.
-
-        Returns
-        -------
-        (len(rows), len(draws)) array of int
-            Positions of the classes.
-        """
+        """Draw classes of some rows."""
 
     def of_class(self, code: int) -> OneCategory:
-        """Give the null of one class against the rest, with the same draws.
-
-        Parameters
-        ----------
-        code : int
-            Position of the class.
-
-        Returns
-        -------
-        OneCategory
-            Draws whether a row has this class.
-        """
+        """Give the null of one class against the rest, with the same draws."""
         return OneCategory(self, code)
 
 
@@ -79,11 +43,6 @@ class Categorical(CategoryDraws):
 
     A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
     that belongs to (seed, row, draw) falls into one of them.
-
-    Attributes
-    ----------
-    p : (n, K) array or None
-        Probabilities of all rows; None where rows come some at a time and bring theirs.
     """
 
     p: FloatArray | None = field(default=None, repr=False)
@@ -99,15 +58,7 @@ class Categorical(CategoryDraws):
 
 @dataclass(frozen=True, eq=False)
 class OneCategory(RowwiseNull):
-    """Whether a redrawn class is a given one.
-
-    Attributes
-    ----------
-    categories : CategoryDraws
-        Who draws.
-    code : int
-        Position of the class.
-    """
+    """Whether a redrawn class is a given one."""
 
     categories: CategoryDraws = field(repr=False)
     code: int
@@ -130,16 +81,6 @@ def class_edges(p: FloatArray) -> FloatArray:
     """Where one class ends and the next begins on [0, 1), (n, K - 1).
 
     A last class of probability 0 must not catch what rounding leaves below 1.
-
-    Parameters
-    ----------
-    p : (n, K) array
-        Probabilities.
-
-    Returns
-    -------
-    (n, K - 1) array
-        A number u of [0, 1) falls on the class whose position is the number of edges up to u.
     """
     edges = np.cumsum(p, axis=1) / p.sum(axis=1, keepdims=True)
     left = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]

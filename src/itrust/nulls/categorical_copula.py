@@ -48,15 +48,6 @@ class CategoricalCopula(CategoryDraws):
     for every cluster and class and one w for every row and class. rho = 0 is `Categorical`, and
     with rho = 1 a cluster whose probabilities are equal has one label. One class against the rest
     is about as much alike as in the binary null, `Copula`, with the same rho.
-
-    Attributes
-    ----------
-    p : (n, K) array
-        Probabilities of all rows.
-    units : (n,) array of int
-        Numbers of the clusters, from 0.
-    rho : (K,) array
-        Correlations within clusters of the normal numbers behind each class.
     """
 
     p: FloatArray = field(repr=False)
@@ -68,22 +59,7 @@ class CategoricalCopula(CategoryDraws):
 
     @classmethod
     def alike(cls, p: FloatArray, units: IntArray, rho: float) -> CategoricalCopula:
-        """Make one whose classes have the same correlation.
-
-        Parameters
-        ----------
-        p : (n, K) array
-            Probabilities.
-        units : (n,) array of int
-            Numbers of the clusters.
-        rho : float
-            From 0 to 1.
-
-        Returns
-        -------
-        CategoricalCopula
-            With this correlation for every class.
-        """
+        """Make one whose classes have the same correlation."""
         return cls(p, units, np.full(p.shape[1], float(rho)))
 
     def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
@@ -112,23 +88,7 @@ class CategoricalCopula(CategoryDraws):
     def laws(
         self, codes: IntArray, weights: FloatArray | None, seed: int
     ) -> tuple[CategoricalCopula, ...]:
-        """Give correlations that the labels do not contradict, from the smallest to the largest.
-
-        Parameters
-        ----------
-        codes : (n,) array of int
-            The observed classes.
-        weights : (n,) array or None
-            Of the rows.
-        seed : int
-            What the randomness comes from.
-
-        Returns
-        -------
-        tuple of CategoricalCopula
-            At most five: the first has every class's smallest compatible correlation, the last
-            every class's largest.
-        """
+        """Give correlations that the labels do not contradict, from the smallest to the largest."""
         sets = compatible_class_correlations(self.p, self.units, codes, weights, seed)
         count = min(max(len(own) for own in sets), MAX_LAWS)
         at = np.linspace(0, 1, count) if count > 1 else np.zeros(1)
@@ -167,24 +127,6 @@ def compatible_class_correlations(
     that a rare class that comes in clusters is not taken for one that does not because frequent
     ones do not. Draws have the same correlation for every class. The value whose draws are nearest
     is always kept. With weights, values that agree with weighted residuals are kept as well.
-
-    Parameters
-    ----------
-    p : (n, K) array
-        Probabilities.
-    units : (n,) array of int
-        Numbers of the clusters, from 0.
-    codes : (n,) array of int
-        The observed classes.
-    weights : (n,) array or None
-        Of the rows.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    list of tuples of float
-        Ascending, one tuple for each class; of a class that cannot vary, 0 alone.
     """
     classes = p.shape[1]
     rows = rows_by_cluster(units, max(MAX_SET_ROWS // classes, 2_000))

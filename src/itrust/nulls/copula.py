@@ -133,18 +133,6 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
     positive's cluster that is positive, too, which few events tell well. The value whose draws are
     nearest is always among them. With weights, values that agree with weighted residuals are kept
     as well.
-
-    Parameters
-    ----------
-    sample : Sample
-        With clusters.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    tuple of float
-        Ascending.
     """
     known = _FOUND.setdefault(sample, {})
     if seed not in known:
@@ -212,20 +200,7 @@ def _some_clusters(sample: Sample) -> Sample:
 
 
 def rows_by_cluster(units: IntArray, size: int) -> IntArray:
-    """Give rows in the order of their clusters.
-
-    Parameters
-    ----------
-    units : (n,) array of int
-        Numbers of the clusters, from 0.
-    size : int
-        About so many rows at most.
-
-    Returns
-    -------
-    array of int
-        All rows, or some random ones of each cluster or of some clusters.
-    """
+    """Give rows in the order of their clusters."""
     n, clusters = units.size, int(units.max()) + 1
     tickets = keyed_fractions(0, np.arange(n), np.zeros(1, dtype=np.int64))
     rows = np.lexsort((tickets, units))

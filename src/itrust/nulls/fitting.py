@@ -24,20 +24,7 @@ MIN_SYMMETRIC = 7.0  # the same where signs may be flipped: six can give no p-va
 
 @dataclass(frozen=True)
 class Carriers:
-    """What carries a sum of residuals, if every cluster had one label: the worst case.
-
-    Attributes
-    ----------
-    clusters : int
-        Number of clusters.
-    effective : float
-        As many clusters of equal variance would carry as much.
-    skewness2 : float
-        Squared skewness of the sum.
-    skewness2_of_thirds : float
-        The larger one of the sums over the third of the clusters with the lowest mean probability
-        and over that with the highest: rare events among some clusters show there alone.
-    """
+    """What carries a sum of residuals, if every cluster had one label: the worst case."""
 
     clusters: int
     effective: float
@@ -62,19 +49,7 @@ class Carriers:
 
 
 def carriers_of(sample: Sample) -> Carriers:
-    """Count what carries the sum of all residuals, from probabilities, weights and clusters.
-
-    Parameters
-    ----------
-    sample : Sample
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    Carriers
-        Rows count as clusters where there are none; with replicate weights alone, as many equal
-        clusters as these have degrees of freedom, and one.
-    """
+    """Count what carries the sum of all residuals, from probabilities, weights and clusters."""
     design, w = sample.design, sample.weights_or_ones
     mass, predicted = design.totals(w), design.totals(w * sample.p)
     if design.known_by_replicates:
@@ -109,20 +84,7 @@ def _of_thirds(
 
 
 def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Variance and third moment of clusters' sums of residuals if each had a single label.
-
-    Parameters
-    ----------
-    mass : array
-        Sums of weights over clusters.
-    predicted : array
-        Sums of weights times probabilities; of the same shape.
-
-    Returns
-    -------
-    two arrays
-        mass^2 p (1 - p) and mass^3 p (1 - p)(1 - 2p) with p the cluster's mean.
-    """
+    """Variance and third moment of clusters' sums of residuals if each had a single label."""
     mean = np.divide(predicted, mass, out=np.zeros_like(predicted), where=mass > 0)
     variance = mean * (1 - mean) * mass**2
     return variance, variance * (1 - 2 * mean) * mass
@@ -130,19 +92,6 @@ def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, 
 
 def fitting_null(source: Source) -> RowwiseNull:
     """Give the null that keeps what is known about the dependence of rows.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    RowwiseNull
-        Labels redrawn from the probabilities, which is exact for independent rows, drawn within
-        strata or not. With clusters, signs flipped by cluster where sums over clusters are nearly
-        symmetric, else labels redrawn alike within clusters. With replicate weights alone,
-        mixtures of these.
 
     Examples
     --------
@@ -160,39 +109,14 @@ def fitting_null(source: Source) -> RowwiseNull:
 
 
 def places_null(sample: Sample) -> RowwiseNull:
-    """Give the null for groups, slices and points, some of which may hold few events.
-
-    Parameters
-    ----------
-    sample : Sample
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    RowwiseNull
-        Labels redrawn from the probabilities, alike within clusters where there are any; with
-        replicate weights alone, mixtures of these.
-    """
+    """Give the null for groups, slices and points, some of which may hold few events."""
     if sample.design.known_by_replicates:
         return Replicates.of(sample.design)
     return Bernoulli() if sample.cluster is None else Copula()
 
 
 def is_symmetric(variance: FloatArray, third: FloatArray, squares: FloatArray) -> BoolArray:
-    """Mark sums over clusters that are nearly symmetric and that many clusters carry.
-
-    Parameters
-    ----------
-    variance, third : (m,) arrays
-        Variance and third moment of each sum.
-    squares : (m,) array
-        Sum of the squared variances of its clusters.
-
-    Returns
-    -------
-    (m,) array of bool
-        False where nothing varies.
-    """
+    """Mark sums over clusters that are nearly symmetric and that many clusters carry."""
     safe = np.where(variance > 0, variance, 1.0)
     many = variance**2 >= MIN_CLUSTERS * squares
     return np.asarray((variance > 0) & (third**2 <= MAX_SKEWNESS2 * safe**3) & many)

@@ -128,23 +128,6 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     A label is 1 when a uniform number is below p. Its first 8 bits decide nearly always; the
     one pair in 256 where they equal those of p takes 53 more, so that the probability is p
     to its last digit, and 0 and 1 are kept.
-
-    Parameters
-    ----------
-    p : (n,) array of float
-        Probabilities of the rows.
-    rows : range
-        Numbers of the rows, n of them.
-    draws : range
-        Numbers of the draws, one column each.
-    seed : int
-        Of all draws: each label depends on it, on its row and on its draw, and on nothing
-        else.
-
-    Returns
-    -------
-    (n, len(draws)) array of bool
-        The labels.
     """
     labels = np.empty((len(rows), len(draws)), dtype=bool)
     for some, drawn in keyed_blocks(seed, rows, draws, np.uint8):
@@ -154,36 +137,12 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
 
 
 def label_bits(rows: range, draws: range, seed: int) -> AnyArray:
-    """The first 8 bits of the uniform numbers behind redrawn labels.
-
-    Parameters
-    ----------
-    rows, draws, seed
-        As for `redrawn_labels`.
-
-    Returns
-    -------
-    (len(rows), len(draws)) array of uint8
-        What `labels_below` takes.
-    """
+    """The first 8 bits of the uniform numbers behind redrawn labels."""
     return keyed_bits(seed, rows, draws, np.uint8).astype(np.uint8, copy=False)
 
 
 def labels_below(drawn: AnyArray, p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
-    """Labels that are 1 where uniform numbers lie below p: those of larger p include the others.
-
-    Parameters
-    ----------
-    drawn : (n, len(draws)) array of uint8
-        From `label_bits`.
-    p, rows, draws, seed
-        As for `redrawn_labels`.
-
-    Returns
-    -------
-    (n, len(draws)) array of bool
-        What `redrawn_labels` gives.
-    """
+    """Labels that are 1 where uniform numbers lie below p: those of larger p include the others."""
     scaled = p * DIGITS
     digit = np.minimum(scaled, DIGITS - 1).astype(np.uint8)
     limit, rest = digit[:, None], scaled - digit

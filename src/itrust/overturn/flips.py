@@ -53,24 +53,6 @@ def fewest_flips(
     branch and bound. For other numbers the flips that promise most are made until it is enough,
     which bounds the fewest from above; from below they are bounded by 1.
 
-    Parameters
-    ----------
-    form : Form
-        The number.
-    y : (n,) array
-        Labels.
-    target : float
-        The value.
-    below : bool
-        Whether the number has to be at most the value; otherwise at least.
-    strict : bool
-        Whether it has to go beyond the value; default: reaching it is enough.
-
-    Returns
-    -------
-    FlippedLabels or None
-        None where no flips bring it there.
-
     Examples
     --------
     Three of ten labels are 1. For a rate of at most 0.1 two of them have to be 0:

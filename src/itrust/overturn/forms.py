@@ -60,13 +60,7 @@ class RangePrecision(StrEnum):
 
 
 class Reach(NamedTuple):
-    """What a number may be without a violation, from some labels with it.
-
-    Attributes
-    ----------
-    lower, upper : callable
-        From an `Origins` to each end; what an end needs is made when it is first asked for.
-    """
+    """What a number may be without a violation, from some labels with it."""
 
     lower: Callable[[Origins], float]
     upper: Callable[[Origins], float]
@@ -77,62 +71,20 @@ class Reach(NamedTuple):
 
 
 class Form(ABC):
-    """A number as a function of what stands for the labels of some rows.
-
-    Attributes
-    ----------
-    precision : RangePrecision
-        How well `reach` is known.
-    """
+    """A number as a function of what stands for the labels of some rows."""
 
     precision: RangePrecision
 
     @abstractmethod
     def leaning(self, stand_in: FloatArray) -> Linearised:
-        """Give the number and its derivatives in the stand-ins.
-
-        Parameters
-        ----------
-        stand_in : (n,) array
-            Labels or probabilities.
-
-        Returns
-        -------
-        Linearised
-            NaN where there is nothing to divide by.
-        """
+        """Give the number and its derivatives in the stand-ins."""
 
     @abstractmethod
     def reaching(self, y: FloatArray) -> Reach:
-        """Prepare `reach` for some labels and many violations.
-
-        Parameters
-        ----------
-        y : (n,) array
-            Labels; only weighted means of them count.
-
-        Returns
-        -------
-        Reach
-            What `reach` says of an `origins`. Cost O(n log n) now, and O(log n) for each.
-        """
+        """Prepare `reach` for some labels and many violations."""
 
     def reach(self, y: FloatArray, origins: Origins) -> Bounds:
-        """Bound what the number may be without a violation, from labels with it.
-
-        Parameters
-        ----------
-        y : (n,) array
-            Labels; only weighted means of them count.
-        origins : callable
-            From probabilities with the violation to the smallest, a convex function, and the
-            largest, a concave one, without it.
-
-        Returns
-        -------
-        Bounds
-            No law goes beyond them, up to the error of the weighted means.
-        """
+        """Bound what the number may be without a violation, from labels with it."""
         return self.reaching(y)(origins)
 
     @property
@@ -142,32 +94,12 @@ class Form(ABC):
 
     @abstractmethod
     def undefined_after(self, y: FloatArray) -> float:
-        """Say how many positives must be flipped until there is nothing to divide by.
-
-        Parameters
-        ----------
-        y : (n,) array
-            Labels.
-
-        Returns
-        -------
-        float
-            Infinity where the denominator is not made of labels.
-        """
+        """Say how many positives must be flipped until there is nothing to divide by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fraction(Form):
     """(top0 + sum of top s) / (bottom0 + sum of bottom s), with a bottom that is not negative.
-
-    Attributes
-    ----------
-    top, bottom : (n,) arrays
-        What a row adds to numerator and denominator.
-    top0, bottom0 : float
-        What does not depend on labels.
-    precision : RangePrecision
-        `FIRST_ORDER` for a tangent.
 
     Examples
     --------
@@ -239,19 +171,6 @@ class _Farthest:
     large numbers do not cancel. Rows raise the numerator less a value times the denominator where
     the quotient of what they add is above the value, so rows are sorted by it and summed from both
     ends.
-
-    Attributes
-    ----------
-    start : float
-        The fraction with the labels.
-    top0, bottom0 : float
-        What does not depend on labels.
-    most : float
-        What no law exceeds.
-    quotients : (m,) array
-        Top over bottom of the rows that count, rising.
-    risen, fallen : (m + 1, 4) arrays
-        Sums of top and bottom, and of both times the label, from each row on and before it.
     """
 
     start: float
@@ -332,17 +251,7 @@ def _share(seen: float, mass: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Joined(Form):
-    """Two numbers and an arithmetic sign.
-
-    Attributes
-    ----------
-    left, right : Form
-        Both sides.
-    sign : {"+", "-", "*", "/"}
-        What joins them.
-    apart : bool
-        Whether no label counts on both sides, so that each side can be at its end.
-    """
+    """Two numbers and an arithmetic sign."""
 
     left: Form
     sign: str
@@ -387,21 +296,7 @@ class Joined(Form):
 
 
 def form_of(task: Task, rows: TaskRows) -> Form:
-    """Write a task as a function of what stands for labels.
-
-    Parameters
-    ----------
-    task : Task
-        Of positives: without names of classes.
-    rows : TaskRows
-        Covariates and weights; where the task has coefficients of regressions, its tangent is
-        taken at their stand-ins.
-
-    Returns
-    -------
-    Form
-        A fraction where the task is one.
-    """
+    """Write a task as a function of what stands for labels."""
     if any(isinstance(leaf, Coefficient) for leaf in task.leaves()):
         tangent = task.leaning(rows)
         slope = tangent.influence

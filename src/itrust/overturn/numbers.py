@@ -45,20 +45,7 @@ MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbe
 
 
 class ViolationFamily(NamedTuple):
-    """Violations of one kind, of any size.
-
-    Attributes
-    ----------
-    kind : str
-        What is violated.
-    neutral : float
-        The size that violates nothing.
-    sizes : (m,) array
-        Sizes to tell the interval at, rising from `neutral` to the largest.
-    origins : callable
-        From a size to a function: from probabilities with the violation to the smallest and the
-        largest ones without it, a convex and a concave function.
-    """
+    """Violations of one kind, of any size."""
 
     kind: str
     neutral: float
@@ -67,13 +54,7 @@ class ViolationFamily(NamedTuple):
 
 
 def known_families() -> tuple[ViolationFamily, ...]:
-    """Give all kinds of violations that `robustness` looks at, with some sizes of each.
-
-    Returns
-    -------
-    tuple of ViolationFamily
-        Sizes are closer to each other where they are small.
-    """
+    """Give all kinds of violations that `robustness` looks at, with some sizes of each."""
 
     def origins(violation: Violation) -> Callable[[float], Origins]:
         return lambda size: violation.null(size).origins
@@ -259,24 +240,7 @@ def number_robustness(
     *,
     is_all: bool = True,
 ) -> tuple[NumberRobustness, ...]:
-    """Find what would overturn the findings about some numbers.
-
-    Parameters
-    ----------
-    sample : Sample
-        The rows, or random ones of them.
-    results : sequence of TaskResult
-        What was found about the numbers on all rows.
-    families : sequence of ViolationFamily, optional
-        Kinds of violations; default: all that `robustness` looks at.
-    is_all : bool
-        Whether `sample` holds all rows; otherwise labels to flip are not counted.
-
-    Returns
-    -------
-    tuple of NumberRobustness
-        One for each number. Cost O(n log n) for each number.
-    """
+    """Find what would overturn the findings about some numbers."""
     tasks = class_tasks([result.task for result in results], sample)
     families = known_families() if families is None else families
     return tuple(
@@ -395,20 +359,6 @@ def flips_of(form: Form, y: FloatArray, result: TaskResult) -> FlippedLabels | N
     """Count the labels whose flips would make a decided number undecided.
 
     The interval of the bias moves with the estimate from labels and keeps its width.
-
-    Parameters
-    ----------
-    form : Form
-        The number as a function of labels.
-    y : (n,) array
-        Labels.
-    result : TaskResult
-        What was found about it with these labels.
-
-    Returns
-    -------
-    FlippedLabels or None
-        None where no flips do it.
     """
     now, tolerance = result.from_labels, result.tolerance or 0.0
     has_tolerance = result.tolerance is not None

@@ -20,17 +20,7 @@ from itrust.nulls import IntervalNull, LabelError, ReversibleNull, Selection, To
 
 @dataclass(frozen=True)
 class Violation:
-    """One way in which labels may differ from what a calibrated model gives.
-
-    Attributes
-    ----------
-    neutral : float
-        The size that leaves no room.
-    end : float
-        The largest size that is looked at.
-    null : callable
-        Makes the interval null of a size.
-    """
+    """One way in which labels may differ from what a calibrated model gives."""
 
     neutral: float
     end: float
@@ -44,13 +34,7 @@ class Violation:
 
 
 class OfKind(Protocol):
-    """What is told of one kind of violation.
-
-    Attributes
-    ----------
-    kind : str
-        Of the violation.
-    """
+    """What is told of one kind of violation."""
 
     @property
     def kind(self) -> str:
@@ -61,22 +45,7 @@ Found = TypeVar("Found", bound=OfKind)
 
 
 def of_kind(found: Sequence[Found], kind: str, why: str = "it is not told") -> Found:
-    """Look one kind of violation up.
-
-    Parameters
-    ----------
-    found : sequence
-        What is told of each kind; empty where nothing is.
-    kind : str
-        Such as "selection".
-    why : str
-        Why nothing is told, where that is so.
-
-    Returns
-    -------
-    object
-        The one of this kind. What is no kind, or not told, is refused.
-    """
+    """Look one kind of violation up."""
     for own in found:
         if own.kind == kind:
             return own
@@ -103,20 +72,7 @@ KINDS: Mapping[str, Violation] = {
 
 
 def null_of(kind: str, size: float) -> IntervalNull:
-    """Give the interval null of one kind of violation and a size.
-
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`.
-    size : float
-        An odds ratio for "selection", else a share or a bias.
-
-    Returns
-    -------
-    IntervalNull
-        What `klce_test` takes.
-    """
+    """Give the interval null of one kind of violation and a size."""
     return KINDS[kind].null(size)
 
 

@@ -12,20 +12,6 @@ def crossing(
 ) -> float:
     """Find where a function crosses 0, by the Illinois form of the false position.
 
-    Parameters
-    ----------
-    function : callable
-        Not negative at `low` and not positive at `high`.
-    low, high : float
-        Ends of the search.
-    precision : float
-        How narrow the bracket has to be.
-
-    Returns
-    -------
-    float
-        The end of the bracket at which the function is not negative.
-
     Examples
     --------
     >>> round(crossing(lambda x: 2 - x * x, 0.0, 2.0, 1e-9), 6)

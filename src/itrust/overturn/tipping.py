@@ -27,27 +27,7 @@ MAX_ROUNDS = 16
 
 @dataclass
 class Search:
-    """The search for one tipping point: indices of sizes, 0 being the neutral one.
-
-    Attributes
-    ----------
-    kind : str
-        Of the violation.
-    violation : Violation
-        Its range.
-    alpha : float
-        Error that is allowed.
-    pvalues : dict
-        Of the sizes that were drawn.
-    indices, scores : arrays
-        Some sizes, and the score of the data there; it falls.
-    critical : float
-        The score that is needed, by the last draws near the crossing.
-    finding : Finding or None
-        At the largest size that is rejected.
-    curve : dict
-        P-values of few draws, at sizes beside those of the search: they never move the point.
-    """
+    """The search for one tipping point: indices of sizes, 0 being the neutral one."""
 
     kind: str
     violation: Violation
@@ -151,26 +131,7 @@ def tipping_points(
     kinds: Sequence[str] = tuple(KINDS),
     progress: bool | None = None,
 ) -> tuple[Tipping, ...]:
-    """Search the tipping points of several kinds of violation, all in the same passes.
-
-    Parameters
-    ----------
-    run : IntervalRun
-        The rows and directions.
-    neutral : BoundScores
-        At the neutral sizes, which are the same null for all kinds.
-    alpha : float
-        Error that is allowed.
-    kinds : sequence of str
-        Of violations.
-    progress : bool, optional
-        Default: a bar in a terminal once the work has taken a second.
-
-    Returns
-    -------
-    tuple of Tipping
-        In the order of the kinds.
-    """
+    """Search the tipping points of several kinds of violation, all in the same passes."""
     first = bound_findings(run.directions, neutral)[0]
     searches = [Search(k, KINDS[k], alpha, {0: neutral.pvalue}, first) for k in kinds]
     if neutral.pvalue > alpha:

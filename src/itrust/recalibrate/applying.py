@@ -72,26 +72,7 @@ class _Applied:
 
 
 class Application(_Applied):
-    """Recalibrates rows that come some at a time, and counts what was done to them.
-
-    Parameters
-    ----------
-    learned : Recalibrator
-        The fitted method.
-    prob : str
-        The column of probabilities.
-    missing : {"error", "level"}
-        Whether a missing covariate is refused or is a level of its own.
-
-    Attributes
-    ----------
-    rows : int
-        How many rows there were.
-    outside, at_edge : int
-        How many of them lie outside the calibration rows, and at their edge.
-    unseen : Counter
-        By covariate, how many of them have a level that the fit has not seen.
-    """
+    """Recalibrates rows that come some at a time, and counts what was done to them."""
 
     def __init__(self, learned: Recalibrator, prob: str, missing: MissingRule) -> None:
         super().__init__(learned, {prob: prob}, missing)
@@ -120,17 +101,7 @@ class Application(_Applied):
 
 
 class ClassApplication(_Applied):
-    """The same for several classes: one column for each, in the order of the fit.
-
-    Parameters
-    ----------
-    learned : Recalibrator
-        The fitted method.
-    columns : mapping
-        From the classes of the fit, in their order, to columns of probabilities.
-    missing : {"error", "level"}
-        Whether a missing covariate is refused or is a level of its own.
-    """
+    """The same for several classes: one column for each, in the order of the fit."""
 
     def __call__(self, frame: pa.Table) -> FloatArray:
         """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
@@ -153,36 +124,7 @@ def write_recalibrated(
     others: Mapping[Path, Write] | None = None,
     progress: bool | None = None,
 ) -> FileCopy:
-    """Write the rows of files with the recalibrated probabilities, whole or not at all.
-
-    Parameters
-    ----------
-    made : Application or callable
-        What is done to the rows.
-    source : FileSet
-        The files to read.
-    out : Path
-        The file to write; it changes when all is done.
-    column : str or sequence of str
-        Name of the new column, or names of several.
-    read : sequence of str
-        Columns to read, those of `made` among them. Where text becomes a file that has types,
-        these get theirs.
-    na_values : sequence
-        Codes that stand for a missing value.
-    safe_cells : bool
-        Whether cells that a spreadsheet would take for formulas get an apostrophe before them, as
-        for `Recalibrator.apply`; `cells` of the copy counts them.
-    others : mapping of Path to callable, optional
-        Other files to be written together with it, as for `write_all`.
-    progress : bool, optional
-        As for `Recalibrator.apply`.
-
-    Returns
-    -------
-    FileCopy
-        What was written.
-    """
+    """Write the rows of files with the recalibrated probabilities, whole or not at all."""
     rows = source.about_rows
     with progress_stages({LOOKING: 1.0, WRITING: 4.0}, show=progress) as begin:
         looked = begin(LOOKING, rows)

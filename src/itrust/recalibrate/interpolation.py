@@ -13,18 +13,6 @@ def interpolated(values: FloatArray, knots: FloatArray, heights: FloatArray) -> 
     As `numpy.interp`, but never beyond the two heights that a value lies between: its slopes
     overflow where knots are very near to each other or very far apart.
 
-    Parameters
-    ----------
-    values : (n,) array
-        Where to look; finite.
-    knots, heights : (k,) arrays
-        The points, one or more.
-
-    Returns
-    -------
-    (n,) array
-        The heights there.
-
     Examples
     --------
     >>> import numpy as np

@@ -73,23 +73,7 @@ MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  #
 
 @dataclass(frozen=True)
 class Step:
-    """What the calibration rows showed about one stage of the fit.
-
-    Attributes
-    ----------
-    stage : str
-        "as given", "monotone (...)" with the name of the map, or "local 1" and so on.
-    gain : float or None
-        By how much a correction lowers the mean log loss in cross-validation, or on the inner
-        hold-out if that has more rows than settings are chosen on. None for the other stages.
-    pvalue : float or None
-        Exact, on the inner hold-out, which had no part in fits or choices before it (if the
-        hold-out decided on a gain, in the choice to keep the correction); for "as given" on all
-        calibration rows, twice the smaller of two: given the covariates, and of p alone. None
-        where the correction was not kept.
-    kept : bool
-        Whether the stage is part of the recalibration.
-    """
+    """What the calibration rows showed about one stage of the fit."""
 
     stage: str
     gain: float | None

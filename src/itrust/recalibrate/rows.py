@@ -30,23 +30,7 @@ Triple = tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Labels, predictions and weights: what methods that read the prediction alone learn from.
-
-    Attributes
-    ----------
-    y : (m,) array of float
-        Labels, 0 or 1.
-    p : (m,) array of float
-        Predictions.
-    w : (m,) array of float
-        Weights, of sum n.
-    n : int
-        Number of rows: m, or more where rows were gathered in cells.
-    edge : float
-        How near to 0 and 1 a prediction may be taken at its word; see `edge_of`.
-    values : tuple
-        The labels that count as 0 and 1.
-    """
+    """Labels, predictions and weights: what methods that read the prediction alone learn from."""
 
     y: FloatArray
     p: FloatArray
@@ -69,15 +53,7 @@ class Predictions:
 
 
 class CalibrationRows:
-    """Rows to learn from; those in files are read when they are first asked for.
-
-    Parameters
-    ----------
-    source : Sample or Scan
-        The rows.
-    announce : callable
-        Told about how many rows a pass will read; gives what is told how many it has read.
-    """
+    """Rows to learn from; those in files are read when they are first asked for."""
 
     def __init__(self, source: object, announce: Announce) -> None:
         self.source = source if isinstance(source, Scan) else checked_sample(source)
@@ -117,24 +93,7 @@ class CalibrationRows:
 
 
 def random_rows(source: Sample | Scan, size: int, advance: Advance) -> tuple[Sample, int | None]:
-    """Random rows of files with their labels, chosen without a look at these.
-
-    Parameters
-    ----------
-    source : Sample or Scan
-        A sample is taken as it is, and a scan with clusters, strata or replicate weights is loaded.
-    size : int
-        How many rows of files at most: those with the smallest tickets.
-    advance : callable
-        Told how many rows have been read.
-
-    Returns
-    -------
-    Sample
-        The rows, in the order of the files.
-    int or None
-        How many rows they were chosen from; None if they are all.
-    """
+    """Random rows of files with their labels, chosen without a look at these."""
     if not isinstance(source, Scan):
         return checked_sample(source), None
     if not source.is_simple:

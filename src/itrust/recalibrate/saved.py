@@ -122,24 +122,7 @@ def whole_record(
     learned: EntryShape,
     of_classes: bool = False,
 ) -> Record:
-    """What a file of a method holds.
-
-    Parameters
-    ----------
-    method : str
-        Name of the class.
-    settings : mapping of str to EntryShape
-        Its parameters.
-    learned : EntryShape
-        What the fit has filled.
-    of_classes : bool
-        Whether it was fitted on several classes, which the file then names.
-
-    Returns
-    -------
-    Record
-        The description of the whole file.
-    """
+    """What a file of a method holds."""
     entries: dict[str, EntryShape] = {
         "schema": OneWord((SCHEMA,)),
         "version": Text(),
@@ -160,17 +143,7 @@ def whole_record(
 
 
 def refuse_contradictions(facts: Mapping[str, Any], place: str, reads_covariates: bool) -> None:
-    """Refuse columns that the entries of a file do not agree on.
-
-    Parameters
-    ----------
-    facts : mapping
-        The entries that all methods have, each checked by itself.
-    place : str
-        Where they stand, with a point at the end; empty for the whole file.
-    reads_covariates : bool
-        Whether the method uses covariates.
-    """
+    """Refuse columns that the entries of a file do not agree on."""
     columns = facts["columns"]
     categories = {name for name, kind in columns.items() if kind == "category"}
     if columns and not reads_covariates:

@@ -26,15 +26,7 @@ MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 
 def unfit(place: str, problem: str) -> NoReturn:
-    """Refuse an entry that does not fit the others.
-
-    Parameters
-    ----------
-    place : str
-        Where it stands.
-    problem : str
-        What is wrong, as it follows the place in a sentence.
-    """
+    """Refuse an entry that does not fit the others."""
     raise InputError(
         "{place} {problem}",
         argument="facts",
@@ -67,20 +59,7 @@ class EntryShape(ABC):
 
     @abstractmethod
     def read(self, value: Any, place: str) -> Any:
-        """Give the value as the method works with it; refuse one that does not fit.
-
-        Parameters
-        ----------
-        value : object
-            As JSON has it.
-        place : str
-            Where it stands.
-
-        Returns
-        -------
-        object
-            The checked value.
-        """
+        """Give the value as the method works with it; refuse one that does not fit."""
 
 
 def _refuse(place: str, wanted: str, value: Any) -> NoReturn:

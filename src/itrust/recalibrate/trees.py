@@ -34,22 +34,7 @@ FIXED = {"num_class": "1", "num_tree_per_iteration": "1", "objective": "binary s
 
 
 def checked_trees(text: str, features: int, place: str) -> str:
-    """The same trees in a text that LightGBM can read safely.
-
-    Parameters
-    ----------
-    text : str
-        As LightGBM wrote it.
-    features : int
-        How many numbers a row has.
-    place : str
-        Where the text stands in a file.
-
-    Returns
-    -------
-    str
-        The trees, and nothing else of the text.
-    """
+    """The same trees in a text that LightGBM can read safely."""
     head, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
     opening, _, lines = head.partition("\n")
     if opening != "tree":

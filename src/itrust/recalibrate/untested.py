@@ -36,18 +36,7 @@ class UntestedCorrection:
 
 
 def untested_correction(sample: Sample) -> UntestedCorrection:
-    """Learn a correction if cross-validation says that it lowers the log loss.
-
-    Parameters
-    ----------
-    sample : Sample
-        Rows with labels of both kinds.
-
-    Returns
-    -------
-    UntestedCorrection
-        For rows that were not learned from.
-    """
+    """Learn a correction if cross-validation says that it lowers the log loss."""
     features = FEATURES if sample.n < MANY_ROWS else MANY_FEATURES
     settings = Local(features=features, widths=WIDTHS, ridges=RIDGES)
     chain = _Chain(edge_of(sample.p), None)

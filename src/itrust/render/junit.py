@@ -34,22 +34,6 @@ def junit_xml(
 
     A check that the rows do not decide, or that the gate was not asked about, is a skipped test
     case.
-
-    Parameters
-    ----------
-    audit : Audit or MulticlassAudit
-        As it may be shown: apply `Disclosure` first.
-    name : str
-        Of the suite, such as the name of the audited file.
-    asked : {"model", "tasks", "any"}
-        What can close the gate.
-    robust_to : mapping of str to float, optional
-        Violations that evidence has to survive, as for `gate`; default: none.
-
-    Returns
-    -------
-    str
-        XML with a newline at the end.
     """
     checks = gate(audit, asked, robust_to).checks
     cases = [
@@ -65,22 +49,7 @@ def junit_xml(
 
 
 def watch_junit_xml(report: WatchReport, name: str, asked: Asked = "any") -> str:
-    """Write the checks of the gate of a watch as one test suite.
-
-    Parameters
-    ----------
-    report : WatchReport
-        As it may be shown.
-    name : str
-        Of the suite, such as the name of the last batch.
-    asked : {"model", "tasks", "any"}
-        What can close the gate.
-
-    Returns
-    -------
-    str
-        XML with a newline at the end.
-    """
+    """Write the checks of the gate of a watch as one test suite."""
     cases = [
         _Case(
             check.name,

@@ -52,24 +52,7 @@ def summary_markdown(
     asked: Asked = "any",
     robust_to: Mapping[str, float] | None = None,
 ) -> str:
-    """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices.
-
-    Parameters
-    ----------
-    audit : Audit or MulticlassAudit
-        As it may be shown: apply `Disclosure` first.
-    name : str
-        Of the audited file.
-    asked : {"model", "tasks", "any"}
-        What can close the gate.
-    robust_to : mapping of str to float, optional
-        Violations that evidence has to survive, as for `gate`; default: none.
-
-    Returns
-    -------
-    str
-        Markdown; whatever the file says is escaped.
-    """
+    """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices."""
     found = gate(audit, asked, robust_to)
     rows = [
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
@@ -105,22 +88,7 @@ def summary_markdown(
 
 
 def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
-    """Summarise a watch for a pull request or the page of a job.
-
-    Parameters
-    ----------
-    report : WatchReport
-        As it may be shown.
-    name : str
-        Of the last batch, or of the file that keeps the watch.
-    asked : {"model", "tasks", "any"}
-        What can close the gate.
-
-    Returns
-    -------
-    str
-        Markdown; whatever files say is escaped.
-    """
+    """Summarise a watch for a pull request or the page of a job."""
     found = watch_gate(report, asked)
     told = [_in_cell(watch_check_lines(check, report)) for check in found.checks]
     rows = [

@@ -282,26 +282,6 @@ def evaluate_tasks(
     Of several classes every task names those that it is about, as in `prevalence("tie")`. Rows are
     redrawn from the probabilities of all classes, once for all tasks, and a gap between classes has
     the variance of labels of which each row has one.
-
-    Parameters
-    ----------
-    sample : Sample, MulticlassSample, Scan or MulticlassScan
-        Labels, predictions and covariates; of several classes all rows are loaded.
-    tasks : sequence of Task
-        The numbers.
-    alpha : float
-        Error that the intervals are allowed together.
-    draws : int
-        Number of redraws, which all tasks share.
-    rng : int, Generator or None
-        Seed of the redraws; None takes another each time.
-    engine : "auto", Factor or Dask
-        Who goes over the rows.
-
-    Returns
-    -------
-    tuple of TaskResult
-        One for each task, in their order.
     """
     if isinstance(sample, MulticlassScan):
         sample = sample.load()
@@ -333,20 +313,7 @@ def _named(leaf: Leaf, value: Any) -> Leaf:
 
 
 def class_tasks(tasks: Sequence[Task], sample: Sample | MulticlassSample) -> list[Task]:
-    """Say of every task which classes it is about, as a sample has them.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What a user asks for.
-    sample : Sample or MulticlassSample
-        Rows with labels.
-
-    Returns
-    -------
-    list of Task
-        Of two classes, numbers of positives name none; of several, all name theirs.
-    """
+    """Say of every task which classes it is about, as a sample has them."""
     found = []
     for task in tasks:
         with _named_in_errors(task):
@@ -407,21 +374,7 @@ def _evaluated(
 
 
 def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | StreamedTasks:
-    """Tasks as a part of a pass over the rows, whose sums make their results.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn. Of rows that are not all at hand, some passes
-        without draws are made here.
-    tasks : sequence of Task
-        The numbers, one at least; they have been checked.
-
-    Returns
-    -------
-    SampleTasks or StreamedTasks
-        `results` makes the results of what the pass gives.
-    """
+    """Tasks as a part of a pass over the rows, whose sums make their results."""
     own = class_tasks(tasks, redraws.sample)
     if redraws.extract is None:
         return SampleTasks(redraws, tuple(own))
@@ -434,20 +387,7 @@ class StreamedTasks(TaskPass):
     def results(
         self, found: tuple[DrawnSums, LawSumsOfTasks], families: Sequence[slice] = (slice(None),)
     ) -> tuple[TaskResult, ...]:
-        """Make the results of all tasks.
-
-        Parameters
-        ----------
-        found : DrawnSums and LawSumsOfTasks
-            Of all rows.
-        families : sequence of slice
-            Tasks that are adjusted for each other; default: all.
-
-        Returns
-        -------
-        tuple of TaskResult
-            One for each task.
-        """
+        """Make the results of all tasks."""
         drawn, shares = found
         totals, leaves = self.totals, self.leaves
         at = {kind: self.values(kind) for kind in ("y", "p")}
@@ -477,15 +417,7 @@ class StreamedTasks(TaskPass):
 
 @dataclass(frozen=True, eq=False)
 class SampleTasks:
-    """Tasks on rows in memory.
-
-    Attributes
-    ----------
-    redraws : Redraws
-        The rows, and how their labels are redrawn.
-    tasks : tuple of Task
-        The numbers.
-    """
+    """Tasks on rows in memory."""
 
     redraws: Redraws
     tasks: tuple[Task, ...]
@@ -506,71 +438,23 @@ class SampleTasks:
         return TaskConstants.of(self.tasks, self.redraws.sample, self.redraws.survey.unit)
 
     def works(self, block: range) -> list[Work]:
-        """One piece of work for all tasks.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of Work
-            In double precision unless there is much to do.
-        """
+        """One piece of work for all tasks."""
         large = self.redraws.n * len(block) > TaskConstants.MAX_IN_DOUBLE
         return [self.constants.work(self.redraws.survey.unit, large)]
 
     def reduced(self, outcome: Outcome, block: range) -> DrawnSums:
-        """Keep the sums; those of the data once.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        DrawnSums
-            Of these draws.
-        """
+        """Keep the sums; those of the data once."""
         found: DrawnSums = outcome.works[0]
         return found if block.start == 0 else found.without_data()
 
     def finished(self, found: Sequence[DrawnSums]) -> DrawnSums:
-        """Put batches of draws side by side.
-
-        Parameters
-        ----------
-        found : sequence of DrawnSums
-            From `reduced`.
-
-        Returns
-        -------
-        DrawnSums
-            Of all draws.
-        """
+        """Put batches of draws side by side."""
         return DrawnSums.joined(found)
 
     def results(
         self, found: DrawnSums | None, families: Sequence[slice] = (slice(None),)
     ) -> tuple[TaskResult, ...]:
-        """Make the results of all tasks.
-
-        Parameters
-        ----------
-        found : DrawnSums or None
-            Of all rows; None where rows come from a design, whose variance is all that counts.
-        families : sequence of slice
-            Tasks that are adjusted for each other; default: all.
-
-        Returns
-        -------
-        tuple of TaskResult
-            One for each task.
-        """
+        """Make the results of all tasks."""
         sample, told = self.redraws.sample, []
         for task in self.tasks:
             one = LabelledTask.of(task, sample)
@@ -677,18 +561,7 @@ def _design_notes(design: Design, freedom: float) -> list[str]:
 
 
 def reference_notes(references: Mapping[str, Any]) -> list[str]:
-    """Say which levels others are compared with, where nobody chose them.
-
-    Parameters
-    ----------
-    references : mapping of str to object
-        Levels by category.
-
-    Returns
-    -------
-    list of str
-        One note for each.
-    """
+    """Say which levels others are compared with, where nobody chose them."""
     return [
         f"levels of {name} are compared with {level}, the first one"
         for name, level in references.items()
@@ -744,20 +617,7 @@ def _one_family(
 def checked_tasks(
     sample: Sample | MulticlassSample, tasks: Sequence[Task]
 ) -> tuple[list[Linearised], list[Linearised]]:
-    """Estimate every task in two ways; refuse what is no task or has no finite value.
-
-    Parameters
-    ----------
-    sample : Sample or MulticlassSample
-        Rows with labels.
-    tasks : sequence of Task
-        What to estimate on them.
-
-    Returns
-    -------
-    two lists of Linearised
-        Plug-in estimates, and estimates from labels.
-    """
+    """Estimate every task in two ways; refuse what is no task or has no finite value."""
     if isinstance(sample, MulticlassSample):
         own, samples = checked_class_tasks(sample, tasks), ClassSamples(sample)
         return estimated_twice(own, samples)
@@ -776,20 +636,7 @@ def checked_tasks(
 
 
 def positive_tasks(tasks: Sequence[Task], sample: Sample) -> list[Task]:
-    """Take the names of classes out of tasks; those of rows that are not positive are refused.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What a user asks for.
-    sample : Sample
-        Rows with labels.
-
-    Returns
-    -------
-    list of Task
-        Of positives.
-    """
+    """Take the names of classes out of tasks; those of rows that are not positive are refused."""
     own = class_tasks(tasks, sample)
     for task in own:
         refuse_other_value(task, sample)
@@ -797,20 +644,7 @@ def positive_tasks(tasks: Sequence[Task], sample: Sample) -> list[Task]:
 
 
 def checked_class_tasks(sample: MulticlassSample, tasks: Sequence[Task]) -> list[Task]:
-    """Refuse what is no task, names no class, or has no finite value on these rows.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Rows with labels.
-    tasks : sequence of Task
-        What to estimate on them.
-
-    Returns
-    -------
-    list of Task
-        Every leaf with its class, as the sample has it.
-    """
+    """Refuse what is no task, names no class, or has no finite value on these rows."""
     refuse_odd_tasks(tasks)
     own, samples = class_tasks(tasks, sample), ClassSamples(sample)
     for asked, task in zip(tasks, own, strict=True):
@@ -826,17 +660,7 @@ def checked_class_tasks(sample: MulticlassSample, tasks: Sequence[Task]) -> list
 
 
 def check_tasks(sample: Sample | MulticlassSample, tasks: Sequence[Task], *, is_all: bool) -> None:
-    """Refuse what is no task, or cannot be one of these rows.
-
-    Parameters
-    ----------
-    sample : Sample or MulticlassSample
-        Rows with labels.
-    tasks : sequence of Task
-        What to estimate.
-    is_all : bool
-        Whether these are all rows; of others, only what their columns say can be refused.
-    """
+    """Refuse what is no task, or cannot be one of these rows."""
     if isinstance(sample, MulticlassSample):
         checked_class_tasks(sample, tasks)
         return
@@ -873,15 +697,7 @@ def _named_in_errors(task: Task) -> Iterator[None]:
 
 
 def refuse_infinite(task: Task, plug_in: float) -> None:
-    """Raise if probabilities give a task no value.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    plug_in : float
-        Its value with probabilities in place of labels.
-    """
+    """Raise if probabilities give a task no value."""
     if not math.isfinite(plug_in):
         raise InputError(
             "{task} has no finite value when probabilities stand for labels",
@@ -899,13 +715,7 @@ def refuse_infinite(task: Task, plug_in: float) -> None:
 
 
 def refuse_odd_tasks(tasks: Sequence[Task]) -> None:
-    """Raise if something is no task, or no more than a number.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What a user asks for.
-    """
+    """Raise if something is no task, or no more than a number."""
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(
@@ -933,20 +743,7 @@ def covariates_of(task: Task, points: Points) -> tuple[str, ...]:
 
 
 def covered(result: TaskResult, judged: Sequence[str]) -> TaskResult:
-    """Note the covariates of a task that were not judged.
-
-    Parameters
-    ----------
-    result : TaskResult
-        What was found about the task.
-    judged : sequence of str
-        Covariates that were judged.
-
-    Returns
-    -------
-    TaskResult
-        With `uncovered` and a note, where there is something to note.
-    """
+    """Note the covariates of a task that were not judged."""
     left_out = tuple(name for name in result.covariates if name not in judged)
     if not left_out:
         return result

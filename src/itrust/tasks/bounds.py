@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bounds:
-    """All numbers from one to another; either may be infinite.
-
-    Attributes
-    ----------
-    lower, upper : float
-        The smallest and the largest number.
-    """
+    """All numbers from one to another; either may be infinite."""
 
     lower: float
     upper: float
@@ -50,18 +44,7 @@ class Bounds:
         return value if math.isnan(value) else min(max(value, self.lower), self.upper)
 
     def clipped(self, lower: float, upper: float) -> tuple[float, float]:
-        """Cut an interval off at both ends, unless nothing would be left of it.
-
-        Parameters
-        ----------
-        lower, upper : float
-            Ends of the interval.
-
-        Returns
-        -------
-        two floats
-            Its ends within the range.
-        """
+        """Cut an interval off at both ends, unless nothing would be left of it."""
         inside = self.nearest(lower), self.nearest(upper)
         return inside if inside[0] < inside[1] else (lower, upper)
 

@@ -71,27 +71,7 @@ def class_estimates(
     rng: Rng,
     refused: Refusals,
 ) -> TaskEstimates:
-    """Estimate tasks of several classes on a population: see `estimate_tasks`.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Each names its classes.
-    population : population of several classes
-        With probabilities of the same classes as the labelled rows.
-    labelled : MulticlassSample
-        Rows with labels.
-    alpha, selection, support, rng : object
-        As for `estimate_tasks`.
-    refused : Refusals
-        What becomes of tasks that cannot be given.
-
-    Returns
-    -------
-    TaskEstimates
-        A task of one class in all the ways of one against the rest; of several in all but the
-        recalibrated one, and with rows that are unlike every labelled row left in.
-    """
+    """Estimate tasks of several classes on a population: see `estimate_tasks`."""
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
     seed, own = as_seed(rng), dict[int, Task]()

@@ -40,13 +40,7 @@ class SeveralClasses(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClassSamples:
-    """Every class against the rest, each made once; rows and design are the same in all.
-
-    Attributes
-    ----------
-    source : MulticlassSample
-        Labels and probabilities of all classes.
-    """
+    """Every class against the rest, each made once; rows and design are the same in all."""
 
     source: SeveralClasses
     _made: dict[Any, Sample] = field(default_factory=dict, repr=False)
@@ -79,13 +73,7 @@ class ClassSamples:
 
 @dataclass(frozen=True, eq=False)
 class TwoClasses:
-    """A sample whose label has two values, as one of two classes.
-
-    Attributes
-    ----------
-    sample : Sample
-        Its positives are the second class.
-    """
+    """A sample whose label has two values, as one of two classes."""
 
     sample: Sample
 
@@ -118,19 +106,6 @@ class TwoClasses:
 def class_task(task: Task, sample: Sample | MulticlassSample) -> Task:
     """Say which class of a sample every part of a task is about.
 
-    Parameters
-    ----------
-    task : Task
-        Its parts may name a class, by `label` or in a condition on the label.
-    sample : Sample or MulticlassSample
-        Of two classes, or of several.
-
-    Returns
-    -------
-    Task
-        Of several classes every leaf has a label that is one of them. Of two, leaves of positives
-        have none. The task itself, if that is what it says.
-
     Examples
     --------
     >>> import itrust as it
@@ -150,15 +125,7 @@ def sample_label(sample: Sample | MulticlassSample) -> str:
 
 
 def refuse_other_value(task: Task, sample: Sample) -> None:
-    """Refuse a number of rows that are not positive, where only positives are read.
-
-    Parameters
-    ----------
-    task : Task
-        From `class_task`.
-    sample : Sample
-        Of two classes.
-    """
+    """Refuse a number of rows that are not positive, where only positives are read."""
     for leaf in task.leaves():
         if leaf.label is not None:
             raise InputError(

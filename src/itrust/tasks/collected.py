@@ -225,26 +225,7 @@ def collected(
     seed: int,
     positive: Callable[[Leaf], BoolArray] | None = None,
 ) -> TaskEstimates:
-    """Put estimates together, with what disclosure control has to know of their rows.
-
-    Parameters
-    ----------
-    found : sequence of TaskEstimate
-        On the same rows; one at least.
-    labelled : Sample
-        The labelled rows, with the covariates that the population shares.
-    rows : RowsAtHand
-        The population.
-    seed : int
-        That they were made with.
-    positive : callable, optional
-        Labelled rows of the class of a leaf; default: the positives.
-
-    Returns
-    -------
-    TaskEstimates
-        With everything.
-    """
+    """Put estimates together, with what disclosure control has to know of their rows."""
     if not found:
         raise InputError("name a number to be estimated; there is none", argument="tasks")
     tasks = [one.task for one in found]

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Differential:
-    """A value and its derivatives, which follow the rules of calculus.
-
-    Attributes
-    ----------
-    value : float or array
-        What is computed.
-    slope : array
-        Its derivatives.
-    """
+    """A value and its derivatives, which follow the rules of calculus."""
 
     value: Any
     slope: FloatArray
@@ -72,22 +64,7 @@ class Dual(Differential):
 def joined_at(
     task: Task, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray
 ) -> tuple[float, FloatArray]:
-    """Give a task where its leaves have some values, and its derivatives in these.
-
-    Parameters
-    ----------
-    task : Task
-        What joins the leaves.
-    leaves : sequence of Leaf
-        All that it is made of, each once.
-    values : (k,) array
-        Theirs.
-
-    Returns
-    -------
-    float and (k,) array
-        NaN in place of a value that is not finite.
-    """
+    """Give a task where its leaves have some values, and its derivatives in these."""
     units = np.eye(len(leaves))
     parts = [Dual(np.array([value]), units[:, [k]]) for k, value in enumerate(values)]
     found = task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)})

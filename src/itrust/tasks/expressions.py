@@ -58,17 +58,7 @@ LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such a
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
-    """Rows that a task is evaluated on.
-
-    Attributes
-    ----------
-    points : Points
-        Predictions and covariates.
-    weights : (n,) array
-        How much each row counts.
-    stand_in : (n,) array
-        What stands for labels: labels, probabilities or recalibrated probabilities.
-    """
+    """Rows that a task is evaluated on."""
 
     points: Points
     weights: FloatArray
@@ -373,17 +363,7 @@ class Task(Node):
 
 
 class Leaf(Task):
-    """A number that no arithmetic made: a mean, a share, a rate, or a coefficient.
-
-    Attributes
-    ----------
-    where : Predicate
-        The rows that count.
-    among_positives : bool
-        Whether the denominator is made of labels.
-    label : object
-        The class that counts as positive; None: whatever the sample says.
-    """
+    """A number that no arithmetic made: a mean, a share, a rate, or a coefficient."""
 
     where: Predicate
     among_positives: bool
@@ -419,18 +399,7 @@ class Leaf(Task):
 
     @abstractmethod
     def fit(self, rows: TaskRows) -> LeafFit:
-        """Fit it on some rows.
-
-        Parameters
-        ----------
-        rows : TaskRows
-            Covariates, weights and what stands for labels.
-
-        Returns
-        -------
-        LeafFit
-            Its value, and how rows share in it.
-        """
+        """Fit it on some rows."""
 
     @abstractmethod
     def predicates(self) -> Iterator[Predicate]:
@@ -506,19 +475,7 @@ class Leaf(Task):
 
 @dataclass(frozen=True)
 class Ratio(Leaf):
-    """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p.
-
-    Parameters
-    ----------
-    quantity : Quantity
-        g, for every row.
-    where : Predicate
-        h, the rows that count.
-    among_positives : bool
-        Whether the denominator is made of labels.
-    label : object
-        The class that counts as positive; None: whatever the sample says.
-    """
+    """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p."""
 
     quantity: Quantity
     where: Predicate
@@ -530,22 +487,7 @@ class Ratio(Leaf):
 
     @classmethod
     def among(cls, quantity: Quantity, where: Predicate, label: Any = None) -> Ratio:
-        """Average among rows of a class, which the condition may name: y == "tie".
-
-        Parameters
-        ----------
-        quantity : Quantity
-            What is averaged.
-        where : Predicate
-            The rows that count.
-        label : object
-            The class; None: the one of the condition, or what the sample calls positive.
-
-        Returns
-        -------
-        Ratio
-            With the class apart from the condition.
-        """
+        """Average among rows of a class, which the condition may name: y == "tie"."""
         if label is None:
             label, where = label_apart(where, [LABEL])
         return cls(quantity, where, among_positives=True, label=label)
@@ -592,22 +534,7 @@ class Ratio(Leaf):
     def terms_of(
         self, points: Points, weights: FloatArray, first: int = 0
     ) -> tuple[FloatArray, FloatArray]:
-        """Give g and h of some rows, 0 outside; none of them need satisfy the condition.
-
-        Parameters
-        ----------
-        points : Points
-            The rows.
-        weights : (n,) array
-            How much each counts.
-        first : int
-            Number of the first row, for what is said of a row without a finite value.
-
-        Returns
-        -------
-        two (n,) arrays
-            The quantity, and 1 for rows that count.
-        """
+        """Give g and h of some rows, 0 outside; none of them need satisfy the condition."""
         self._refuse_label()
         inside = self.inside_of(points, weights)
         if not inside.any():
@@ -660,18 +587,7 @@ class Ratio(Leaf):
         )
 
     def between(self, smallest: float, largest: float) -> Bounds:
-        """Say what it can be if the quantity goes from one value to another.
-
-        Parameters
-        ----------
-        smallest, largest : float
-            Of the rows that count.
-
-        Returns
-        -------
-        Bounds
-            Within [0, 1] for rates and shares.
-        """
+        """Say what it can be if the quantity goes from one value to another."""
         if self.is_rate:
             return RATES
         found = Bounds(smallest, largest)
@@ -750,15 +666,7 @@ class Ratio(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class RatioFit(LeafFit):
-    """A ratio as some rows have it.
-
-    Attributes
-    ----------
-    ratio : Ratio
-        What was fitted.
-    value, mass : float
-        The ratio, and its denominator.
-    """
+    """A ratio as some rows have it."""
 
     ratio: Ratio
     value: float
@@ -791,18 +699,6 @@ class RatioFit(LeafFit):
 
 def label_apart(where: Predicate, names: Sequence[str]) -> tuple[Any, Predicate]:
     """Take the value that a label must have out of a condition.
-
-    Parameters
-    ----------
-    where : Predicate
-        A condition.
-    names : sequence of str
-        What the label is called.
-
-    Returns
-    -------
-    object and Predicate
-        The value, None if the condition does not name one, and what else must hold.
 
     Examples
     --------
@@ -892,17 +788,7 @@ class Combined(TwoSides[Task], Task):
 
 @dataclass(frozen=True)
 class Named(Task):
-    """A task with a name and a size of bias that would matter; all values are the task's.
-
-    Parameters
-    ----------
-    task : Task
-        What gets the name.
-    title : str
-        Its name.
-    matters : float or None
-        Size of bias that would matter; None: not said.
-    """
+    """A task with a name and a size of bias that would matter; all values are the task's."""
 
     task: Task
     title: str

@@ -18,37 +18,14 @@ from itrust.data import Points
 
 
 class LeafFit(ABC):
-    """A mean, a rate or a coefficient as some rows have it.
-
-    Attributes
-    ----------
-    value : float
-        The number.
-    mass : float
-        What `lean` is divided by.
-    """
+    """A mean, a rate or a coefficient as some rows have it."""
 
     value: float
     mass: float
 
     @abstractmethod
     def read(self, points: Points, weights: FloatArray, first: int = 0) -> Any:
-        """Read from some rows what the other methods need.
-
-        Parameters
-        ----------
-        points : Points
-            The rows, of this sample or of another.
-        weights : (n,) array
-            How much each counts.
-        first : int
-            Number of the first row, for what is said of a row without a finite value.
-
-        Returns
-        -------
-        object
-            For `shares`, `lean` and `below`.
-        """
+        """Read from some rows what the other methods need."""
 
     @abstractmethod
     def shares(self, read: Any, weights: FloatArray, stand_in: FloatArray) -> FloatArray:

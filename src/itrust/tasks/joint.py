@@ -32,31 +32,11 @@ CANCELLED = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class JointLaw(LabelLaw):
-    """What labels of several classes could have been; a row has one of them.
-
-    Attributes
-    ----------
-    q : (n, C) array
-        Probabilities of the classes that a task names; what is left to 1 is any other class.
-    """
+    """What labels of several classes could have been; a row has one of them."""
 
     @classmethod
     def joined(cls, laws: Sequence[LabelLaw], *, is_all: bool) -> JointLaw:
-        """Join the laws of single classes.
-
-        Parameters
-        ----------
-        laws : sequence of LabelLaw
-            Each class against the rest, smoothed by itself; the same rows and design.
-        is_all : bool
-            Whether there are no other classes, so that probabilities sum to 1.
-
-        Returns
-        -------
-        JointLaw
-            As alike within clusters as the labels of the class that is most so; the number is
-            carried by as many labels as carry the class with the fewest.
-        """
+        """Join the laws of single classes."""
         q = np.column_stack([law.q for law in laws])
         total = q.sum(axis=1, keepdims=True)
         q = q / (total if is_all else np.maximum(total, 1.0))
@@ -77,18 +57,7 @@ class JointLaw(LabelLaw):
         return np.column_stack([self.q, rest]), moved
 
     def label_variance(self, leaning: FloatArray) -> float:
-        """Variance of the sum of `leaning (onehot(y) - q)` if labels are drawn from the law.
-
-        Parameters
-        ----------
-        leaning : (n, C) array
-            What a label of each class moves.
-
-        Returns
-        -------
-        float
-            With labels of a unit as alike as they are.
-        """
+        """Variance of the sum of `leaning (onehot(y) - q)` if labels are drawn from the law."""
         chance, moved = self._outcomes(leaning)
         noise = np.sqrt(chance) * moved
         alone = float(np.square(noise).sum())
@@ -121,13 +90,7 @@ class JointLaw(LabelLaw):
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """Rows of several classes with one kind of stand-in for labels.
-
-    Attributes
-    ----------
-    by_class : mapping of object to TaskRows
-        For every class that is named, what stands for "it is this class".
-    """
+    """Rows of several classes with one kind of stand-in for labels."""
 
     by_class: Mapping[Any, TaskRows]
 
@@ -153,17 +116,7 @@ class ClassRows:
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
-    """A task on rows of several classes.
-
-    Attributes
-    ----------
-    value : float
-        The number; NaN where something is divided by 0.
-    slopes : (k,) array
-        Its derivatives in its leaves.
-    shares : (k, n) array
-        Shares of the rows in every leaf.
-    """
+    """A task on rows of several classes."""
 
     value: float
     slopes: FloatArray
@@ -212,40 +165,14 @@ def bare(task: Task) -> Task:
 
 
 def class_bounds(task: Task, *rows: TaskRows) -> Bounds:
-    """Say what a task can be, whatever the labels of rows are.
-
-    Parameters
-    ----------
-    task : Task
-        With classes.
-    *rows : TaskRows
-        All rows that may count, with any class against the rest.
-
-    Returns
-    -------
-    Bounds
-        By the arithmetic of intervals.
-    """
+    """Say what a task can be, whatever the labels of rows are."""
     return task.bounds_of({leaf: leaf.bare.own_bounds(*rows) for leaf in leaves_of(task)})
 
 
 def estimated_twice(
     tasks: Sequence[Task], samples: ClassSamples
 ) -> tuple[list[Linearised], list[Linearised]]:
-    """Estimate tasks with probabilities, and with labels.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Every leaf names its class.
-    samples : ClassSamples
-        The rows.
-
-    Returns
-    -------
-    two lists of Linearised
-        Plug-in estimates, and estimates from labels.
-    """
+    """Estimate tasks with probabilities, and with labels."""
     names = samples.used(tasks)
     both = ClassRows.predicted(samples, names), ClassRows.labelled(samples, names)
     with_p, with_y = (
@@ -255,20 +182,7 @@ def estimated_twice(
 
 
 def joint_task(task: Task, samples: ClassSamples) -> LabelledTask:
-    """Estimate a task of some classes from labels, probabilities and the smoothed law.
-
-    Parameters
-    ----------
-    task : Task
-        Every leaf names its class.
-    samples : ClassSamples
-        The rows.
-
-    Returns
-    -------
-    LabelledTask
-        Of one class, that of the class against the rest. Of several, `leaning` is (n, C).
-    """
+    """Estimate a task of some classes from labels, probabilities and the smoothed law."""
     names, leaves = samples.used([task]), leaves_of(task)
     if len(names) == 1:
         return LabelledTask.of(bare(task), samples.one(names[0]))
@@ -329,20 +243,6 @@ def joint_scores(tasks: Sequence[Task], samples: ClassSamples, draws: int, seed:
     """Biases in their own standard errors, of the data and of redrawn classes.
 
     Every row is redrawn from its probabilities of all classes, once for all tasks.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Every leaf names its class.
-    samples : ClassSamples
-        Independent rows.
-    draws, seed : int
-        How often, and what makes the same draws again.
-
-    Returns
-    -------
-    (tasks, 1 + draws) array
-        0 for tasks whose labels cancel.
     """
     names, leaves = samples.used(tasks), leaves_of(*tasks)
     rows = ClassRows.predicted(samples, names)
@@ -391,24 +291,7 @@ def _drawn_sums(
 
 
 def drawn_classes(edges: FloatArray, rows: slice, draws: range, seed: int) -> IntArray:
-    """Classes of some rows drawn from their probabilities, one number a row and draw.
-
-    Parameters
-    ----------
-    edges : (n, K - 1) array
-        From `class_edges`.
-    rows : slice
-        Which rows these are.
-    draws : range
-        Numbers of the draws.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    (n, len(draws)) array of int
-        Positions of classes.
-    """
+    """Classes of some rows drawn from their probabilities, one number a row and draw."""
     numbers = np.arange(rows.start, rows.stop)[:, None]
     uniform = keyed_fractions(seed, numbers, np.arange(draws.start, draws.stop))
     drawn = np.zeros(uniform.shape, dtype=np.int64)

@@ -51,21 +51,7 @@ def _same(eta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Link:
-    """How the linear predictor of a regression gives the mean.
-
-    Attributes
-    ----------
-    name : {"logit", "identity", "log"}
-        What it is called.
-    potential : callable
-        A function whose derivative is the mean: what makes the problem concave.
-    mean : callable
-        From linear predictors to means.
-    slope : callable
-        From linear predictors to derivatives of the mean.
-    start : callable
-        From a mean to its linear predictor.
-    """
+    """How the linear predictor of a regression gives the mean."""
 
     name: str
     potential: Callable[[FloatArray], FloatArray]
@@ -96,15 +82,7 @@ LINKS = {
 
 @dataclass(frozen=True, eq=False)
 class NewtonStep:
-    """Derivatives of what a regression maximises, summed over rows.
-
-    Attributes
-    ----------
-    slope : (k,) array
-        First derivatives: the estimating equation.
-    curve : (k, k) array
-        Second derivatives, with the sign that makes them positive.
-    """
+    """Derivatives of what a regression maximises, summed over rows."""
 
     slope: FloatArray
     curve: FloatArray
@@ -113,24 +91,7 @@ class NewtonStep:
     def at(
         cls, link: Link, beta: FloatArray, design: FloatArray, w: FloatArray, s: FloatArray
     ) -> Self:
-        """Sum over some rows.
-
-        Parameters
-        ----------
-        link : Link
-            Of the regression.
-        beta : (k,) array
-            Where the derivatives are taken.
-        design : (n, k) array
-            The columns.
-        w, s : (n,) arrays
-            Weights, and labels or what stands for them.
-
-        Returns
-        -------
-        NewtonStep
-            Of these rows.
-        """
+        """Sum over some rows."""
         eta = design @ beta
         slope = design.T @ (w * (s - link.mean(eta)))
         return cls(slope, (design * (w * link.slope(eta))[:, None]).T @ design)
@@ -149,20 +110,7 @@ class NewtonStep:
 
 
 def is_flat(curve: FloatArray, gram: FloatArray) -> bool:
-    """Whether some direction has next to no curvature: its coefficient is on its way to infinity.
-
-    Parameters
-    ----------
-    curve : (k, k) array
-        Second derivatives of a regression.
-    gram : (k, k) array
-        What they would be if all means had the slope 1.
-
-    Returns
-    -------
-    bool
-        Steps become short there because of rounding, not because a solution is near.
-    """
+    """Whether some direction has next to no curvature, so that its coefficient runs off."""
     try:
         root = np.linalg.cholesky(gram)
         turned = np.linalg.solve(root, np.linalg.solve(root, curve).T)
@@ -181,24 +129,6 @@ def solved(
     """Solve sum of w z mean(z'b) = moment, with steps that are halved where they are too long.
 
     Labels, or what stands for them, count by the sum of w z s only: that is the moment.
-
-    Parameters
-    ----------
-    link : Link
-        How linear predictors give means.
-    design : (n, k) array
-        The columns z, the first of them 1 and the others of about unit size.
-    w : (n,) array
-        Weights.
-    moment : (k,) array
-        What the sums have to be.
-    start : (k,) array, optional
-        Where to begin; default: the mean of all rows.
-
-    Returns
-    -------
-    (k,) array or None
-        The coefficients b; None where no finite ones solve it.
     """
     mass = float(w.sum())
     if not mass > 0:

@@ -225,18 +225,7 @@ def _as_term(term: object, argument: str) -> RegressionTerm:
 
 
 def as_tasks(tasks: object) -> list[Task]:
-    """Turn one task or several, as such or as text, into a list.
-
-    Parameters
-    ----------
-    tasks : Task, str or sequence of them
-        The numbers.
-
-    Returns
-    -------
-    list of Task
-        Texts are parsed.
-    """
+    """Turn one task or several, as such or as text, into a list."""
     several = [tasks] if isinstance(tasks, str | Task) else tasks
     if not isinstance(several, list | tuple):
         raise InputError(

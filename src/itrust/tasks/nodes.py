@@ -49,13 +49,7 @@ Side = TypeVar("Side", bound=Node)
 
 @dataclass(frozen=True)
 class NumberNode(Node):
-    """A number in a formula.
-
-    Parameters
-    ----------
-    value : float
-        The number itself; its text has all digits.
-    """
+    """A number in a formula."""
 
     value: float
 
@@ -69,15 +63,7 @@ class NumberNode(Node):
 
 @dataclass(frozen=True)
 class TwoSides(Node, Generic[Side]):
-    """Two parts of a formula and the sign between them.
-
-    Parameters
-    ----------
-    left, right : Node
-        On both sides of the sign.
-    sign : {"+", "-", "*", "/", "**"}
-        What is done with them.
-    """
+    """Two parts of a formula and the sign between them."""
 
     left: Side
     sign: str

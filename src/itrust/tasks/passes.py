@@ -54,24 +54,7 @@ def _both(one: Mapping[int, FloatArray], other: Mapping[int, FloatArray]) -> dic
 
 @dataclass(frozen=True, eq=False)
 class RatioTotals(Additive):
-    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0.
-
-    Attributes
-    ----------
-    above_y, above_p : (k,) arrays
-        Of w g y and w g p.
-    mass, mass_y, mass_p : (k,) arrays
-        Of w h, w h y and w h p.
-    ones2, zeros2 : (k,) arrays
-        Of (w h y)^2 and (w h (1 - y))^2.
-    low, high : (k,) arrays
-        Smallest and largest g of rows that count.
-    groups : tuple of mappings of int to array
-        For every task, by those of its leaves that count a row, as bits: sums of w, w^2, w y, and
-        rows with y of 1 and 0.
-    missing : (m,) array
-        Rows without a value of each covariate.
-    """
+    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0."""
 
     above_y: FloatArray
     above_p: FloatArray
@@ -191,23 +174,7 @@ class RankTable:
 
 @dataclass(frozen=True, eq=False)
 class GroupLaw:
-    """The smoothed law of labels among rows that the same leaves count.
-
-    Attributes
-    ----------
-    target : float or None
-        The mean that labels are smoothed to; None where probabilities are tilted along quantities.
-    quantities : tuple
-        What they are tilted along.
-    tables : tuple of RankTable
-        Normal scores of these.
-    beta : (1 + quantities,) array
-        What is added to log odds: a constant, and multiples of the scores.
-    mean_weight : float
-        Of the rows of the group.
-    is_settled : bool
-        Whether the rows at hand were enough to fit it.
-    """
+    """The smoothed law of labels among rows that the same leaves count."""
 
     target: float | None
     quantities: tuple[Any, ...]
@@ -275,15 +242,7 @@ class _Stepping:
 
 @dataclass(frozen=True, eq=False)
 class StreamedLaw:
-    """What labels could have been, for every group of rows that some leaves tell apart.
-
-    Attributes
-    ----------
-    leaves : tuple of Leaf
-        Which rows count together.
-    laws : mapping of int to GroupLaw
-        By the leaves that count a row, as bits.
-    """
+    """What labels could have been, for every group of rows that some leaves tell apart."""
 
     leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
@@ -302,16 +261,7 @@ class StreamedLaw:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTotals(Additive):
-    """Sums that need the laws and the coefficients of regressions.
-
-    Attributes
-    ----------
-    above, below : (tasks, k) arrays
-        Of w g q and w h q, for the leaves of every task.
-    carried : (4, k) array
-        Of what labels of positives move coefficients by and its squares, and of others: 0 for
-        ratios.
-    """
+    """Sums that need the laws and the coefficients of regressions."""
 
     above: FloatArray
     below: FloatArray
@@ -340,27 +290,7 @@ class _Expecting:
 
 @dataclass(frozen=True, eq=False)
 class TaskPass:
-    """Tasks as a part of the main pass; made by `task_pass`, which makes the first passes.
-
-    Attributes
-    ----------
-    redraws : Redraws
-        All rows, and how their labels are redrawn.
-    tasks : tuple of Task
-        The numbers.
-    leaves : tuple of Leaf
-        What they are made of, each once.
-    totals : RatioTotals
-        Of all rows.
-    laws : tuple of StreamedLaw
-        What labels could have been, for every task.
-    expected : ExpectedTotals
-        The estimates by these laws.
-    solutions : Solutions
-        The coefficients of regressions, with labels, with probabilities and by these laws.
-    names : tuple of str
-        Covariates whose missing values were counted.
-    """
+    """Tasks as a part of the main pass; made by `task_pass`, which makes the first passes."""
 
     redraws: Redraws
     tasks: tuple[Task, ...]
@@ -403,18 +333,7 @@ class TaskPass:
         return fits_of(self.leaves, above, below, self.solutions, number)
 
     def works(self, block: range) -> list[Any]:
-        """Sums over redrawn labels, and of powers of the rows' shares.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of Work
-            Two.
-        """
+        """Sums over redrawn labels, and of powers of the rows' shares."""
         unit = self.redraws.survey.unit
         large = self.redraws.n * len(block) > TaskConstants.MAX_IN_DOUBLE
         return [self.constants.work(unit, large), RowwiseWork(self._sharing, unit)]
@@ -437,38 +356,14 @@ class TaskPass:
         return _Sharing(labels, tuple(found), self.laws)
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[DrawnSums, LawSumsOfTasks]:
-        """Keep the sums; those of the data once.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        tuple
-            Both sums.
-        """
+        """Keep the sums; those of the data once."""
         drawn, shares = outcome.works
         return (drawn if block.start == 0 else drawn.without_data()), shares
 
     def finished(
         self, found: Sequence[tuple[DrawnSums, LawSumsOfTasks]]
     ) -> tuple[DrawnSums, LawSumsOfTasks]:
-        """Put batches of draws side by side.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`.
-
-        Returns
-        -------
-        tuple
-            Sums over draws, and sums of powers of the rows' shares.
-        """
+        """Put batches of draws side by side."""
         return DrawnSums.joined([drawn for drawn, _ in found]), found[0][1]
 
     @property
@@ -564,20 +459,7 @@ class _Sharing:
 
 
 def task_pass(redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
-    """Make the first passes over the rows: totals, laws, and the estimates by these.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        All rows, and some of them at hand.
-    tasks : sequence of Task
-        The numbers, which have been checked on the rows at hand.
-
-    Returns
-    -------
-    TaskPass
-        Ready for the main pass.
-    """
+    """Make the first passes over the rows: totals, laws, and the estimates by these."""
     leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
     names = tuple(sorted({name for task in tasks for name in task.names}))
     own = tuple(_places_of(task, leaves) for task in tasks)

@@ -173,17 +173,7 @@ def estimate_tasks(
 
 @dataclass(frozen=True, eq=False)
 class Refusals:
-    """What becomes of errors about single tasks.
-
-    Attributes
-    ----------
-    tasks : sequence of Task
-        As they were asked for; errors name them so.
-    are_kept : bool
-        Whether the other tasks go on.
-    found : dict
-        The first error of every task that was refused, by its number.
-    """
+    """What becomes of errors about single tasks."""
 
     tasks: Sequence[Task]
     are_kept: bool = False
@@ -191,13 +181,7 @@ class Refusals:
 
     @contextmanager
     def of(self, k: int) -> Iterator[None]:
-        """Keep an error as that of a task; raise it unless errors are kept.
-
-        Parameters
-        ----------
-        k : int
-            Number of the task.
-        """
+        """Keep an error as that of a task; raise it unless errors are kept."""
         try:
             yield
         except InputError as error:
@@ -208,18 +192,7 @@ class Refusals:
             self.found.setdefault(k, error)
 
     def left(self, asked: Mapping[int, Task]) -> dict[int, Task]:
-        """Give the tasks that are not refused.
-
-        Parameters
-        ----------
-        asked : mapping of int to Task
-            Some of all tasks, by their number.
-
-        Returns
-        -------
-        dict of int to Task
-            The same without those with an error.
-        """
+        """Give the tasks that are not refused."""
         return {k: task for k, task in asked.items() if k not in self.found}
 
     def raise_if_all(self) -> None:
@@ -228,13 +201,7 @@ class Refusals:
             raise self.found[0]
 
     def results(self) -> tuple[RefusedTask, ...]:
-        """Give the errors as results.
-
-        Returns
-        -------
-        tuple of RefusedTask
-            In the order of the tasks.
-        """
+        """Give the errors as results."""
         return tuple(RefusedTask(self.tasks[k], self.found[k]) for k in sorted(self.found))
 
 
@@ -268,31 +235,7 @@ def _estimates_of(
 
 @dataclass(frozen=True, eq=False)
 class EstimatePlace:
-    """Labelled rows and a population, compared: what the estimates of all tasks share.
-
-    Attributes
-    ----------
-    labelled : Sample
-        With the covariates that both share.
-    everyone, rows : RowsAtHand
-        The population, and what is left of it for estimates.
-    transport : Transport
-        Weights and corrected probabilities.
-    resemblance : Resemblance
-        Whether both are alike.
-    looks : mapping of parts to LookedAt
-        What of the population no labelled row resembles, for the rows that tasks count.
-    told : mapping of Task to LabelledTask
-        What labels say of the tasks.
-    counts : callable or None
-        Which rows of any part of the population count; None if all do.
-    is_part : bool
-        Whether labelled rows are among those of the population.
-    notes : tuple of str
-        On what was left out.
-    seed : int
-        That all was made with.
-    """
+    """Labelled rows and a population, compared: what the estimates of all tasks share."""
 
     labelled: Sample
     everyone: RowsAtHand
@@ -341,30 +284,7 @@ def prepared(
     seed: int,
     refused: Refusals,
 ) -> EstimatePlace:
-    """Compare labelled rows with a population, for tasks of positives.
-
-    Parameters
-    ----------
-    asked : mapping of int to Task
-        The numbers; they are checked.
-    population : Population, PopulationScan or Scan
-        Rows without labels.
-    labelled : Sample
-        Rows with labels.
-    known : (n,) array or None
-        Probabilities of labelling.
-    support : {"refuse", "exclude"}
-        What to do about rows that are unlike every labelled row.
-    seed : int
-        Divides and permutes rows.
-    refused : Refusals
-        What becomes of tasks that cannot be given.
-
-    Returns
-    -------
-    EstimatePlace
-        Ready for estimates of those that were not refused; where all are, an error is raised.
-    """
+    """Compare labelled rows with a population, for tasks of positives."""
     rows = at_hand(population, labelled.names)
     told: dict[Task, LabelledTask] = {}
     for k, task in asked.items():
@@ -459,28 +379,7 @@ def estimated_at(
     alpha: float,
     refused: Refusals,
 ) -> dict[int, TaskEstimate]:
-    """Estimate tasks of positives, one by one.
-
-    Parameters
-    ----------
-    place : EstimatePlace
-        From `prepared`.
-    asked : mapping of int to Task
-        The numbers.
-    population : Population, PopulationScan or Scan
-        The rows, of which sums are made where not all are at hand.
-    support : {"refuse", "exclude"}
-        What is done about rows that are unlike every labelled row.
-    alpha : float
-        Error that every interval is allowed.
-    refused : Refusals
-        What becomes of tasks that cannot be given; those that are refused already are left out.
-
-    Returns
-    -------
-    dict of int to TaskEstimate
-        One for each task that was not refused.
-    """
+    """Estimate tasks of positives, one by one."""
     left = refused.left(asked)
     totals = _Totals.of([] if place.rows.is_all else list(left.values()), population, place.counts)
     notes = (*place.notes, *notes_of(population), *place.labelled.notes)
@@ -493,15 +392,7 @@ def estimated_at(
 
 
 def refuse_silence(task: Task, told: LabelledTask) -> None:
-    """Refuse a task about which labels say nothing.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    told : LabelledTask
-        What labels say.
-    """
+    """Refuse a task about which labels say nothing."""
     if math.isnan(told.labels.value):
         raise InputError(
             "no positive label counts for {task}: labelled rows say nothing about it",
@@ -539,27 +430,7 @@ class _Totals:
 
 @dataclass(frozen=True, eq=False)
 class EstimateSetting:
-    """Where a task is estimated.
-
-    Attributes
-    ----------
-    labelled : Sample
-        Rows with labels.
-    rows, everyone : RowsAtHand
-        The population, without and with rows that are excluded.
-    transport : Transport
-        Weights and corrected probabilities.
-    resemblance : Resemblance
-        Whether both are alike.
-    gaps : tuple of Gap
-        What no labelled row resembles, among rows that count.
-    support : {"refuse", "exclude"}
-        What is done about these.
-    alpha : float
-        Error that intervals are allowed.
-    is_part : bool
-        Whether labelled rows are among those of the population.
-    """
+    """Where a task is estimated."""
 
     labelled: Sample
     rows: RowsAtHand
@@ -616,15 +487,7 @@ def _estimate(
 
 
 def refuse_no_value(task: Task, plugin: float) -> None:
-    """Refuse a task that probabilities of a population give no value.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    plugin : float
-        Its plug-in estimate.
-    """
+    """Refuse a task that probabilities of a population give no value."""
     if not math.isfinite(plugin):
         raise InputError(
             "{task} divides by 0 on the population", argument="population", details={"task": task}
@@ -641,19 +504,7 @@ def some_rows_note(task: Task, rows: RowsAtHand) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """What a task is estimated to be, way by way, before intervals are made.
-
-    Attributes
-    ----------
-    plugin, sampling : float
-        With probabilities, and its standard error.
-    powered : Powered
-        Corrected by labels.
-    recalibrated : float and Uncertainty, or None
-        Probabilities plus local bias.
-    moved : TransportedValue or None
-        Carried over.
-    """
+    """What a task is estimated to be, way by way, before intervals are made."""
 
     plugin: float
     sampling: float
@@ -670,28 +521,7 @@ def assembled(
     bounds: Bounds,
     said: Sequence[str],
 ) -> TaskEstimate:
-    """Make the intervals of all ways, and recommend one.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    told : LabelledTask
-        What labels say of it.
-    setting : EstimateSetting
-        Where it is estimated.
-    ways : Ways
-        What it is estimated to be.
-    bounds : Bounds
-        What it can be.
-    said : sequence of str
-        Notes.
-
-    Returns
-    -------
-    TaskEstimate
-        No interval leaves the bounds.
-    """
+    """Make the intervals of all ways, and recommend one."""
     labelled, alpha, said = setting.labelled, setting.alpha, list(said)
 
     def way(
@@ -800,20 +630,7 @@ def _is_unsupported(gaps: Sequence[Gap]) -> bool:
 
 
 def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
-    """Known probabilities of labelling, from an array or the name of a covariate.
-
-    Parameters
-    ----------
-    selection : array of n numbers, str or None
-        In (0, 1].
-    labelled : Sample
-        The rows that were labelled.
-
-    Returns
-    -------
-    (n,) array or None
-        None where nothing is known.
-    """
+    """Known probabilities of labelling, from an array or the name of a covariate."""
     if selection is None:
         return None
     if isinstance(selection, str):

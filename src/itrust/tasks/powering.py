@@ -26,17 +26,7 @@ ROUNDS = 2  # of choosing `lam` and solving with it
 
 @dataclass(frozen=True, eq=False)
 class Powered:
-    """A prediction-powered estimate.
-
-    Attributes
-    ----------
-    value : float
-        What the number is estimated to be.
-    error : Uncertainty
-        How far it may be off.
-    lam : float
-        How much weight the probabilities have.
-    """
+    """A prediction-powered estimate."""
 
     value: float
     error: Uncertainty
@@ -53,29 +43,7 @@ def prediction_powered(
     *,
     is_part: bool = False,
 ) -> Powered:
-    """Estimate a task on a population by labels and probabilities.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    told : LabelledTask
-        The task on the labelled rows.
-    labelled : Sample
-        These rows.
-    out : TaskRows
-        The population, with probabilities in place of labels.
-    plugin, sampling : float
-        The plug-in estimate there, and its standard error.
-    is_part : bool
-        Whether the labelled rows are among those of the population, whose plug-in then goes with
-        what labels say: a covariance that is added.
-
-    Returns
-    -------
-    Powered
-        With the weight of the probabilities that makes its interval shortest.
-    """
+    """Estimate a task on a population by labels and probabilities."""
     here = OneOutcome(labelled, out, told.law.q, 0)
     share = labelled.n / len(out.points) if is_part else 0.0
     return powered_leaves(task, told, lambda _: here, plugin, sampling, share)
@@ -83,19 +51,7 @@ def prediction_powered(
 
 @dataclass(frozen=True, eq=False)
 class OneOutcome:
-    """What a leaf is read from: all of one outcome, such as "is it positive?".
-
-    Attributes
-    ----------
-    labelled : Sample
-        Rows with labels.
-    out : TaskRows
-        The population, with probabilities in place of labels.
-    q : (n,) array
-        Probabilities of the labelled rows by the smoothed law.
-    column : int
-        Which of the columns of the law that is.
-    """
+    """What a leaf is read from: all of one outcome, such as "is it positive?"."""
 
     labelled: Sample
     out: TaskRows
@@ -111,26 +67,7 @@ def powered_leaves(
     sampling: float,
     share: float = 0.0,
 ) -> Powered:
-    """Estimate a task whose leaves may be of several classes.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    told : LabelledTask
-        The task on the labelled rows.
-    outcome : callable
-        What a leaf is read from.
-    plugin, sampling : float
-        The plug-in estimate on the population, and its standard error.
-    share : float
-        Of the population's rows that are the labelled ones; 0 where rows are apart.
-
-    Returns
-    -------
-    Powered
-        With the weight of the probabilities that makes its interval shortest.
-    """
+    """Estimate a task whose leaves may be of several classes."""
     leaves = list(dict.fromkeys(task.leaves()))
     design = told.law.design
     lam = best_weight(told.labels, told.predicted, design, sampling)
@@ -289,22 +226,7 @@ def _variance(influence: FloatArray, design: Design) -> float:
 def best_weight(
     labels: Linearised, predicted: Linearised, design: Design, sampling: float
 ) -> float:
-    """Give the share of the probabilities that makes the interval shortest, within [0, 1].
-
-    Parameters
-    ----------
-    labels, predicted : Linearised
-        Of the labelled rows.
-    design : Design
-        How these were drawn.
-    sampling : float
-        Standard error of the plug-in on the population.
-
-    Returns
-    -------
-    float
-        Often called lambda.
-    """
+    """Give the share of the probabilities that makes the interval shortest, within [0, 1]."""
     own, both, alone = (
         _variance(shares, design)
         for shares in (

@@ -33,23 +33,7 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 def needs_parentheses(sign: str, part: Node, *, second: bool) -> bool:
-    """Whether a part beside a sign is read as one only in parentheses.
-
-    Parameters
-    ----------
-    sign : {"+", "-", "*", "/", "**"}
-        The sign.
-    part : Node
-        What stands beside it.
-    second : bool
-        Whether it stands after the sign. Equal signs are read from left to right, powers from
-        right to left.
-
-    Returns
-    -------
-    bool
-        False for what is no formula of two sides.
-    """
+    """Whether a part beside a sign is read as one only in parentheses."""
     if not isinstance(part, TwoSides):
         return False
     own, inner = RANK[sign], RANK[part.sign]
@@ -62,18 +46,7 @@ class Quantity(Node):
 
     @abstractmethod
     def of(self, points: Points) -> FloatArray:
-        """Give the numbers.
-
-        Parameters
-        ----------
-        points : Points
-            The rows.
-
-        Returns
-        -------
-        (n,) array
-            NaN where a covariate is missing.
-        """
+        """Give the numbers."""
 
 
 class NumberQuantity(NumberNode, Quantity):
@@ -86,13 +59,7 @@ class NumberQuantity(NumberNode, Quantity):
 
 @dataclass(frozen=True)
 class Covariate(Quantity):
-    """A covariate that is a number, a boolean or a date (days since 1970-01-01).
-
-    Parameters
-    ----------
-    name : str
-        Name of the covariate, as the sample has it.
-    """
+    """A covariate that is a number, a boolean or a date (days since 1970-01-01)."""
 
     name: str
 
@@ -119,13 +86,7 @@ class Covariate(Quantity):
 
 @dataclass(frozen=True)
 class Indicator(Quantity):
-    """1 where a predicate holds, 0 elsewhere.
-
-    Parameters
-    ----------
-    where : Predicate
-        Which rows count 1.
-    """
+    """1 where a predicate holds, 0 elsewhere."""
 
     where: Predicate
 
@@ -169,15 +130,7 @@ class Formula(TwoSides[Quantity], Quantity):
 
 @dataclass(frozen=True)
 class Function(Quantity):
-    """A named function of a quantity: log, log10, exp, sqrt, abs.
-
-    Parameters
-    ----------
-    name : str
-        Which of the functions it is.
-    argument : Quantity
-        What it is applied to.
-    """
+    """A named function of a quantity: log, log10, exp, sqrt, abs."""
 
     name: str
     argument: Quantity
@@ -228,13 +181,6 @@ class Callback(Quantity):
     """A user's function of a mapping of covariates to arrays (text for categories).
 
     Which covariates it reads is not known before it is called; `asked_by` finds out.
-
-    Parameters
-    ----------
-    function : callable
-        From the mapping to one number for each row.
-    title : str
-        What it is called in texts.
     """
 
     function: Callable[[Mapping[str, Any]], Any]
@@ -258,18 +204,7 @@ class Callback(Quantity):
         return values
 
     def asked_by(self, points: Points) -> frozenset[str]:
-        """Find out which covariates the function reads.
-
-        Parameters
-        ----------
-        points : Points
-            What it is tried on.
-
-        Returns
-        -------
-        frozenset of str
-            Names of the covariates it asked for.
-        """
+        """Find out which covariates the function reads."""
         read = _Read(points)
         self.function(read)
         return frozenset(read.asked)

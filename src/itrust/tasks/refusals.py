@@ -24,15 +24,7 @@ TELLS = 1e-4  # a column so much in another one, in standard deviations, is name
 
 
 def refuse_collinear(frame: Frame, gram: FloatArray) -> None:
-    """Refuse columns that are constant, or told by those before them.
-
-    Parameters
-    ----------
-    frame : Frame
-        The columns.
-    gram : (1 + k, 1 + k) array
-        Sums of w z z' of the constant and the scaled columns.
-    """
+    """Refuse columns that are constant, or told by those before them."""
     mass = gram[0, 0]
     mean = gram[0, 1:] / mass
     covariance = gram[1:, 1:] / mass - np.outer(mean, mean)
@@ -92,13 +84,6 @@ def refuse_outcome(
     A column tells the prediction if it orders the rows as that does, in either direction, and has
     many values: percents, logits and rounded probabilities do. A covariate that the model leans on
     does not, as long as the model reads others beside it.
-
-    Parameters
-    ----------
-    column : RegressionColumn
-        Of a regression.
-    values, y, p : (n,) arrays
-        Its values, labels and predictions.
     """
     if np.array_equal(values, y) or np.array_equal(values, 1 - y):
         raise InputError(
@@ -141,17 +126,7 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:
-    """Refuse a regression with fewer rows or labels than its coefficients need.
-
-    Parameters
-    ----------
-    coefficient : Task
-        What is asked.
-    columns : int
-        How many there are, without the constant.
-    ones, zeros : int
-        Rows that count, by label.
-    """
+    """Refuse a regression with fewer rows or labels than its coefficients need."""
     number = 1 + columns
     told = {"task": coefficient, "number": number}
     if ones + zeros < MIN_ROWS * number:
@@ -179,24 +154,7 @@ def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:
 def without_solution(
     coefficient: Task, frame: Frame, values: FloatArray, s: FloatArray
 ) -> InputError:
-    """Make the error about a regression without finite coefficients, and say why.
-
-    Parameters
-    ----------
-    coefficient : Task
-        What is asked.
-    frame : Frame
-        The columns.
-    values : (n, k) array
-        Of some rows.
-    s : (n,) array
-        Their labels or what stands for them.
-
-    Returns
-    -------
-    InputError
-        Names the level whose rows have all the same label, if there is one.
-    """
+    """Make the error about a regression without finite coefficients, and say why."""
     is_labels = bool(np.isin(s, (0.0, 1.0)).all())
     what = "labels" if is_labels else "probabilities"
     if frame.link.name == "log":

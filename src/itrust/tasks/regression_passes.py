@@ -128,20 +128,7 @@ class _NewtonPass:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """Regressions, solved on all rows.
-
-    Attributes
-    ----------
-    frames : mapping of Regression to Frame
-        Their columns.
-    betas, curves : mappings
-        Coefficients of the scaled columns, and the derivative of the equation, by regression and
-        by what stands for labels: "y", "p", or the number of the task whose law does.
-    points : Points
-        Rows at hand, for the kinds and levels of columns.
-    chosen : mapping of Regression to mapping
-        Levels that categories are compared with, where none was chosen.
-    """
+    """Regressions, solved on all rows."""
 
     frames: Mapping[Regression, Frame]
     betas: Mapping[Any, FloatArray]
@@ -176,20 +163,7 @@ class Solutions:
 
 
 def solve_regressions(redraws: Redraws, leaves: Sequence[Leaf]) -> Solutions:
-    """Solve all regressions of some tasks, with labels and with probabilities.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        All rows, and some of them at hand.
-    leaves : sequence of Leaf
-        What tasks are made of.
-
-    Returns
-    -------
-    Solutions
-        Empty where no leaf is a coefficient, and no pass is made then.
-    """
+    """Solve all regressions of some tasks, with labels and with probabilities."""
     coefficients = {leaf.regression: leaf for leaf in leaves if isinstance(leaf, Coefficient)}
     points = redraws.sample.points
     if not coefficients:
@@ -217,24 +191,7 @@ def solve_regressions(redraws: Redraws, leaves: Sequence[Leaf]) -> Solutions:
 def solve_expected(
     redraws: Redraws, tasks: Sequence[Task], laws: Sequence[Law], solutions: Solutions
 ) -> Solutions:
-    """Solve the regressions of every task by its law, too, beginning at those of labels.
-
-    Parameters
-    ----------
-    redraws : Redraws
-        All rows.
-    tasks : sequence of Task
-        The numbers.
-    laws : sequence of Law
-        What labels could have been, for each.
-    solutions : Solutions
-        With labels and with probabilities.
-
-    Returns
-    -------
-    Solutions
-        With one more for every regression of every task.
-    """
+    """Solve the regressions of every task by its law, too, beginning at those of labels."""
     wanted = {
         (leaf.regression, number): leaf
         for number, task in enumerate(tasks)

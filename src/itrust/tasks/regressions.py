@@ -49,20 +49,7 @@ FEW_EACH = 0.5  # labels that count as one: ten are few, so five a coefficient a
 
 @dataclass(frozen=True, eq=False)
 class CoefficientFit(LeafFit):
-    """A coefficient as some rows have it.
-
-    Attributes
-    ----------
-    frame : Frame
-        The columns of the regression.
-    beta : (1 + k,) array
-        All coefficients, of the scaled columns.
-    direction : (1 + k,) array
-        H^-1 times what the coefficient is of them: its product with a row of the columns is what
-        the row's label moves.
-    value, mass : float
-        The coefficient, and 1.
-    """
+    """A coefficient as some rows have it."""
 
     frame: Frame
     beta: FloatArray
@@ -74,24 +61,7 @@ class CoefficientFit(LeafFit):
     def at(
         cls, frame: Frame, beta: FloatArray, curve: FloatArray, position: int | None
     ) -> CoefficientFit:
-        """Take one of the coefficients of a regression that has been solved.
-
-        Parameters
-        ----------
-        frame : Frame
-            The columns.
-        beta : (1 + k,) array
-            The solution.
-        curve : (1 + k, 1 + k) array
-            H there.
-        position : int or None
-            Which of the columns; None for the constant.
-
-        Returns
-        -------
-        CoefficientFit
-            In the unit of the covariate.
-        """
+        """Take one of the coefficients of a regression that has been solved."""
         contrast = frame.contrast(position)
         direction = np.asarray(np.linalg.solve(curve, contrast), dtype=float)
         return cls(frame, beta, direction, float(contrast @ beta))
@@ -124,17 +94,7 @@ class CoefficientFit(LeafFit):
 
 @dataclass(frozen=True)
 class Coefficient(Leaf):
-    """A coefficient of a regression.
-
-    Parameters
-    ----------
-    of : RegressionTerm or None
-        Which term, with a level in place of each category; None is the constant.
-    regression : Regression
-        On what.
-    label : object
-        The class that is regressed, against all others; None: whatever the sample says.
-    """
+    """A coefficient of a regression."""
 
     of: RegressionTerm | None
     regression: Regression
@@ -379,15 +339,7 @@ def has_regression(task: Task) -> bool:
 
 
 def refuse_other_levels(task: Task, here: TaskRows, there: TaskRows) -> None:
-    """Refuse a population whose categories have other levels than those of the labelled rows.
-
-    Parameters
-    ----------
-    task : Task
-        With or without regressions.
-    here, there : TaskRows
-        The labelled rows, and the population.
-    """
+    """Refuse a population whose categories have other levels than those of the labelled rows."""
     for leaf in dict.fromkeys(task.leaves()):
         if not isinstance(leaf, Coefficient):
             continue
@@ -424,20 +376,7 @@ def _all_columns(leaf: Coefficient, rows: TaskRows) -> list[Quantity]:
 
 
 def references_of(task: Task, sample: Sample) -> dict[str, Any]:
-    """The levels that categories of a task are compared with, where none was chosen.
-
-    Parameters
-    ----------
-    task : Task
-        With or without regressions.
-    sample : Sample
-        All rows.
-
-    Returns
-    -------
-    dict of str to object
-        By category.
-    """
+    """The levels that categories of a task are compared with, where none was chosen."""
     found: dict[str, Any] = {}
     for leaf in task.leaves():
         if isinstance(leaf, Coefficient):

@@ -27,21 +27,7 @@ TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell n
 
 @dataclass(frozen=True, eq=False)
 class DrawnSums(Additive):
-    """Sums over rows for k leaves, the data first, then every redraw.
-
-    Attributes
-    ----------
-    sums : (k, 1 + draws) array
-        Of c e, with c the weights of residuals in the bias of a leaf.
-    squares : (pairs, 1 + draws) array
-        Of c c' e^2, for every pair of leaves.
-    masses : (k, 1 + draws) array
-        Of w h y, what labels make of the denominators.
-    expected : (k, k) array
-        Of c c' p (1 - p).
-    third : (tasks,) array
-        Third moment of the linearised bias of every task, if labels are drawn from p.
-    """
+    """Sums over rows for k leaves, the data first, then every redraw."""
 
     sums: FloatArray
     squares: FloatArray
@@ -50,31 +36,14 @@ class DrawnSums(Additive):
     third: FloatArray
 
     def without_data(self) -> Self:
-        """Leave the data out.
-
-        Returns
-        -------
-        DrawnSums
-            The draws alone.
-        """
+        """Leave the data out."""
         return type(self)(
             self.sums[:, 1:], self.squares[:, 1:], self.masses[:, 1:], self.expected, self.third
         )
 
     @classmethod
     def joined(cls, found: Sequence[DrawnSums]) -> DrawnSums:
-        """Put batches of draws side by side.
-
-        Parameters
-        ----------
-        found : sequence of DrawnSums
-            The first with the data.
-
-        Returns
-        -------
-        DrawnSums
-            Of all draws.
-        """
+        """Put batches of draws side by side."""
         sums, squares, masses = (
             np.concatenate([getattr(own, name) for own in found], axis=1)
             for name in ("sums", "squares", "masses")
@@ -84,19 +53,7 @@ class DrawnSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class TaskConstants:
-    """Tasks with their plug-in estimates, which say what is summed over redrawn labels.
-
-    Attributes
-    ----------
-    tasks : tuple of Task
-        The numbers.
-    leaves : tuple of Leaf
-        What they are made of, each once.
-    fits : tuple of LeafFit
-        These with probabilities in place of labels.
-    below : (k,) array
-        Their denominators.
-    """
+    """Tasks with their plug-in estimates, which say what is summed over redrawn labels."""
 
     MAX_IN_DOUBLE: ClassVar[float] = 2e7  # rows x draws; more are summed in single precision
 
@@ -107,22 +64,7 @@ class TaskConstants:
 
     @classmethod
     def of(cls, tasks: Sequence[Task], sample: Sample, unit: float) -> TaskConstants:
-        """Estimate the leaves on rows in memory.
-
-        Parameters
-        ----------
-        tasks : sequence of Task
-            The numbers.
-        sample : Sample
-            All rows.
-        unit : float
-            Weights are divided by this.
-
-        Returns
-        -------
-        TaskConstants
-            Denominators are in that unit.
-        """
+        """Estimate the leaves on rows in memory."""
         leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
         rows = TaskRows.predicted(sample)
         fits = tuple(leaf.fit(rows) for leaf in leaves)
@@ -157,20 +99,7 @@ class TaskConstants:
         return np.asarray(slopes.reshape(len(self.tasks), -1) / self.below)
 
     def work(self, unit: float, large: bool) -> TaskWork:
-        """Say what a pass over the rows adds up.
-
-        Parameters
-        ----------
-        unit : float
-            Weights are divided by this.
-        large : bool
-            Whether sums over draws are made in single precision.
-
-        Returns
-        -------
-        TaskWork
-            For all tasks together.
-        """
+        """Say what a pass over the rows adds up."""
         return TaskWork(self.fits, self.at_null, unit, np.float32 if large else np.float64)
 
     def scores(self, found: DrawnSums) -> FloatArray:
@@ -181,16 +110,6 @@ class TaskConstants:
         probabilities where it is larger; then brought to the normal scale by its skewness under
         the null, so that tasks compare. Coefficients with labels are one of Newton's steps away
         from those with probabilities.
-
-        Parameters
-        ----------
-        found : DrawnSums
-            Of all rows.
-
-        Returns
-        -------
-        (tasks, 1 + draws) array
-            With their signs.
         """
         k, columns = found.sums.shape
         labelled = np.array([leaf.among_positives for leaf in self.leaves])[:, None]
@@ -229,19 +148,7 @@ def _unit(size: int, position: int, columns: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class TaskWork:
-    """What is summed over the data and all redraws.
-
-    Attributes
-    ----------
-    fits : tuple of LeafFit
-        What the tasks are made of, with probabilities.
-    at_null : (tasks, k) array
-        What they weigh in the linearised bias of every task.
-    unit : float
-        Weights are divided by this.
-    dtype : numpy type
-        Of sums over draws.
-    """
+    """What is summed over the data and all redraws."""
 
     fits: tuple[LeafFit, ...]
     at_null: FloatArray

@@ -38,15 +38,7 @@ NO_PREDICTION = (
 
 @dataclass(frozen=True)
 class LevelOf(Quantity):
-    """1 for rows with one level of a category, 0 for others.
-
-    Parameters
-    ----------
-    name : str
-        The category.
-    level : object
-        One of its levels.
-    """
+    """1 for rows with one level of a category, 0 for others."""
 
     name: str
     level: Any
@@ -71,14 +63,7 @@ class LevelOf(Quantity):
 
 @dataclass(frozen=True)
 class RegressionTerm(Node):
-    """What a regression has coefficients of: a quantity, a category, or two of these multiplied.
-
-    Parameters
-    ----------
-    factors : tuple of Quantity
-        One, or two for an interaction. A `Covariate` that is a category stands for all its
-        levels but one.
-    """
+    """What a regression has coefficients of: a quantity, a category, or two of these multiplied."""
 
     factors: tuple[Quantity, ...]
 
@@ -128,20 +113,7 @@ def _in_term(factor: Quantity) -> str:
 
 @dataclass(frozen=True)
 class Regression(Node):
-    """A canonical GLM of the label on terms, with a constant, among some rows.
-
-    Parameters
-    ----------
-    terms : tuple of RegressionTerm
-        What stands on the right side.
-    link : {"logit", "identity", "log"}
-        Log odds, means, or logs of means are sums of the terms.
-    where : Predicate
-        Rows that count.
-    references : tuple of pairs of str and object
-        Categories, each with the level that its others are compared with. Others take their
-        first level among the rows that count.
-    """
+    """A canonical GLM of the label on terms, with a constant, among some rows."""
 
     terms: tuple[RegressionTerm, ...]
     link: str
@@ -211,13 +183,7 @@ class Regression(Node):
 
 @dataclass(frozen=True)
 class RegressionColumn:
-    """A column of a regression: factors that are multiplied.
-
-    Parameters
-    ----------
-    factors : tuple of Quantity
-        Numbers, and levels in place of categories.
-    """
+    """A column of a regression: factors that are multiplied."""
 
     factors: tuple[Quantity, ...]
 
@@ -239,17 +205,7 @@ class RegressionColumn:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The columns of a regression, moved and scaled so that Newton's steps lose no digits.
-
-    Attributes
-    ----------
-    regression : Regression
-        What they belong to.
-    columns : tuple of RegressionColumn
-        Without the constant.
-    centre, scale : (k,) arrays
-        What is subtracted from each, and what it is divided by.
-    """
+    """The columns of a regression, moved and scaled so that Newton's steps lose no digits."""
 
     regression: Regression
     columns: tuple[RegressionColumn, ...]
@@ -298,22 +254,7 @@ def observed(points: Points, name: str) -> Any:
 
 
 def levels_of(regression: Regression, points: Points, inside: BoolArray) -> dict[str, IntArray]:
-    """Count the rows that count for every level of the categories of a regression.
-
-    Parameters
-    ----------
-    regression : Regression
-        What is asked.
-    points : Points
-        The rows.
-    inside : (n,) array of bool
-        Those that count.
-
-    Returns
-    -------
-    dict of str to (levels,) array
-        By category; a number is none.
-    """
+    """Count the rows that count for every level of the categories of a regression."""
     found = {}
     for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
         column = observed(points, name)
@@ -326,23 +267,7 @@ def levels_of(regression: Regression, points: Points, inside: BoolArray) -> dict
 def columns_of(
     regression: Regression, points: Points, counts: Mapping[str, IntArray]
 ) -> tuple[RegressionColumn, ...]:
-    """Turn the terms of a regression into columns.
-
-    Parameters
-    ----------
-    regression : Regression
-        What is asked.
-    points : Points
-        Rows with the columns of the data, for their kinds and levels.
-    counts : mapping of str to (levels,) array
-        From `levels_of`, of all rows.
-
-    Returns
-    -------
-    tuple of RegressionColumn
-        Without the constant; a category has one for each level that occurs, but for its
-        reference.
-    """
+    """Turn the terms of a regression into columns."""
     coded: dict[str, list[Quantity]] = {}
     for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
         column = observed(points, name)

@@ -46,37 +46,14 @@ MAX_OWN = 40  # features that a task adds to those that are balanced
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
-    """Probabilities, corrected by labels of other rows.
-
-    Attributes
-    ----------
-    here : (n,) array
-        Of the labelled rows; the correction of a row was learned without it.
-    there : (m,) array
-        Of the rows of the population at hand, the mean of both corrections.
-    """
+    """Probabilities, corrected by labels of other rows."""
 
     here: FloatArray
     there: FloatArray
 
 
 def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
-    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows.
-
-    Parameters
-    ----------
-    labelled : Sample
-        Rows with labels; clusters are never torn apart.
-    population : Points
-        Rows without labels, with the same covariates.
-    seed : int
-        Divides the labelled rows.
-
-    Returns
-    -------
-    Corrected
-        Probabilities as they are where a half has fewer than 15 labels of either kind.
-    """
+    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows."""
     units = labelled.design.drawn_together
     fold = (np.random.default_rng(seed).permutation(int(units.max()) + 1) % FOLDS)[units]
     here, there = np.array(labelled.p), np.zeros(len(population))
@@ -101,21 +78,7 @@ def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
 
 @dataclass(frozen=True, eq=False)
 class PopulationTotals:
-    """Sums over all rows of a population for k ratios, with probabilities.
-
-    Attributes
-    ----------
-    mass : float
-        Of the weights.
-    sums : (2 k,) array
-        Of w g p, and of w h p (among positives) or w h.
-    moments : (2 k, 2 k) array
-        Of products of these.
-    low, high : (k,) arrays
-        Smallest and largest g of rows that count.
-    n : int
-        Number of rows.
-    """
+    """Sums over all rows of a population for k ratios, with probabilities."""
 
     mass: float
     sums: FloatArray
@@ -190,22 +153,7 @@ def population_totals(
     population: Population | PopulationScan | Scan,
     counts: Callable[[Points], BoolArray] | None = None,
 ) -> PopulationTotals:
-    """Sums over all rows of a population, some rows at a time.
-
-    Parameters
-    ----------
-    ratios : sequence of Ratio
-        What is summed.
-    population : Population, PopulationScan or Scan
-        All rows; those of files are read once.
-    counts : callable, optional
-        Which rows of some count, as a mask; default: all.
-
-    Returns
-    -------
-    PopulationTotals
-        Of all rows that count.
-    """
+    """Sums over all rows of a population, some rows at a time."""
     if isinstance(population, Scan):
         population = without_label(population)
     parts: Iterable[tuple[Points, FloatArray | None, int]]
@@ -232,26 +180,7 @@ def population_totals(
 
 @dataclass(frozen=True, eq=False)
 class TransportedValue:
-    """A number carried over to a population, and how far it may be off.
-
-    Attributes
-    ----------
-    value : float
-        The estimate.
-    error : Uncertainty
-        Noise of labels, and sampling of the population.
-    effective : float
-        Effective sample size of the weights.
-    trimmed, unbalanced : int
-        Weights that were cut; features that still differ by a tenth of a standard deviation.
-    worst : float
-        Largest difference that the weights leave in a feature of one covariate, in standard
-        deviations.
-    labels : float
-        How many labels of the rarer kind the weights leave, as an effective number.
-    smoothed : float
-        The value with two rows of either kind added, for the interval of a rate.
-    """
+    """A number carried over to a population, and how far it may be off."""
 
     value: float
     error: Uncertainty
@@ -265,19 +194,7 @@ class TransportedValue:
 
 @dataclass(frozen=True, eq=False)
 class TaskWeights:
-    """Weights of labelled rows for a task.
-
-    Attributes
-    ----------
-    balance : Balance
-        Of some rows.
-    rows : (m,) array of int
-        Which.
-    n : int
-        Number of labelled rows.
-    share : float
-        Of the population that they stand for.
-    """
+    """Weights of labelled rows for a task."""
 
     balance: Balance
     rows: IntArray
@@ -298,17 +215,7 @@ class TaskWeights:
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """A mean, a rate or a coefficient, carried over.
-
-    Attributes
-    ----------
-    value : float
-        The number.
-    lean : (n,) array
-        What labels of the labelled rows move, times their weights.
-    shares, moved : (m,) arrays
-        Shares of the population's rows, and what correcting their probabilities has changed.
-    """
+    """A mean, a rate or a coefficient, carried over."""
 
     value: float
     lean: FloatArray
@@ -318,19 +225,7 @@ class Carried:
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Labelled rows and a population, ready for any task.
-
-    Attributes
-    ----------
-    labelled : Sample
-        Rows with labels.
-    compared : RowPair
-        Both sets of rows and their features.
-    q : Corrected
-        Corrected probabilities of both.
-    selection : (n,) array or None
-        Known probabilities of labelling; None where weights are balanced.
-    """
+    """Labelled rows and a population, ready for any task."""
 
     labelled: Sample
     compared: RowPair
@@ -363,20 +258,7 @@ class Transport:
         return TaskWeights(part, here, everyone.size, share)
 
     def value(self, task: Task, totals: PopulationTotals | None) -> TransportedValue | None:
-        """Carry a task over.
-
-        Parameters
-        ----------
-        task : Task
-            The number.
-        totals : PopulationTotals or None
-            Sums over all rows, where those at hand are not all.
-
-        Returns
-        -------
-        TransportedValue or None
-            None where nothing is left to divide by.
-        """
+        """Carry a task over."""
         leaves = list(dict.fromkeys(task.leaves()))
         weighed = self.weights(leaves)
         w, e, balance = weighed.of_rows, self.residuals, weighed.balance
@@ -418,22 +300,7 @@ class Transport:
     def carried(
         self, leaf: Leaf, left: FloatArray, known: FloatArray | None = None
     ) -> Carried | None:
-        """Carry one mean, rate or coefficient over.
-
-        Parameters
-        ----------
-        leaf : Leaf
-            Without the name of a class.
-        left : (n,) array
-            Weights of the labelled rows times what labels leave over.
-        known : (2,) array, optional
-            Its sums over all rows of the population; default: those at hand are all.
-
-        Returns
-        -------
-        Carried or None
-            None where nothing is left to divide by, or an equation has no solution.
-        """
+        """Carry one mean, rate or coefficient over."""
         if isinstance(leaf, Coefficient):
             return self._coefficient(leaf, left)
         return self._ratio(leaf, left, known)
@@ -538,22 +405,6 @@ def own_features(
 
     Of a coefficient that is how far the label of a row moves it, a sum of its columns; levels
     count as trends there.
-
-    Parameters
-    ----------
-    leaves : sequence of Leaf
-        What the task is made of.
-    points : Points
-        Rows of either kind.
-    compared : RowPair
-        Both kinds; the scales of quantities come from the population.
-    fits : mapping of Leaf to LeafFit
-        From `gradients_of`.
-
-    Returns
-    -------
-    (n, j) array
-        At most 40 columns.
     """
     plain = compared.features.singles
     trends = [k for k, own in enumerate(plain) if own.kind == "trend"]

@@ -43,17 +43,7 @@ LARGEST_QUANTILE, BISECTIONS = 1e6, 70  # nothing is further out than these
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How far a number may be off.
-
-    Attributes
-    ----------
-    stderr : float
-        Standard error, never 0 where labels matter.
-    freedom : float
-        Degrees of freedom of Student's law.
-    units : float
-        How many rows or clusters of equal size there are.
-    """
+    """How far a number may be off."""
 
     stderr: float
     freedom: float
@@ -78,20 +68,6 @@ class Uncertainty:
         The standard error at the smoothed rate says how many independent rows the estimate is
         worth; the interval is Agresti and Coull's for so many: around Wilson's centre, with the
         variance there. It contains Wilson's.
-
-        Parameters
-        ----------
-        value : float
-            The estimate.
-        smoothed : float
-            Rate that the standard error was computed at.
-        alpha : float
-            Error that is allowed.
-
-        Returns
-        -------
-        two floats
-            Lower and upper end.
         """
         if not self.stderr > 0:  # nothing says how far it may be off
             return 0.0, 1.0
@@ -107,22 +83,7 @@ class Uncertainty:
         return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
     def rate_pvalue(self, value: float, smoothed: float, point: float) -> float:
-        """P-value of "the rate is this point", the smallest alpha whose interval excludes it.
-
-        Parameters
-        ----------
-        value : float
-            The estimate.
-        smoothed : float
-            Rate that the standard error was computed at.
-        point : float
-            A rate.
-
-        Returns
-        -------
-        float
-            Two-sided.
-        """
+        """P-value of "the rate is this point", the smallest alpha whose interval excludes it."""
         too_small, enough = 0.0, LARGEST_QUANTILE  # whose interval excludes and holds the point
         for _ in range(BISECTIONS):
             middle = (too_small + enough) / 2
@@ -134,20 +95,7 @@ class Uncertainty:
         return 2 * float(student_tail(too_small, max(self.units - 1, 1)))
 
     def pvalue(self, value: float, others: int = 1) -> float:
-        """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it.
-
-        Parameters
-        ----------
-        value : float
-            The estimate.
-        others : int
-            Number of tasks among which alpha is shared (Bonferroni).
-
-        Returns
-        -------
-        float
-            NaN if the value is.
-        """
+        """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it."""
         if value == 0 or not self.stderr > 0:
             return math.nan if math.isnan(value) else float(value == 0)
         return min(1.0, others * 2 * float(student_tail(abs(value) / self.stderr, self.freedom)))
@@ -155,19 +103,7 @@ class Uncertainty:
 
 @dataclass(frozen=True, eq=False)
 class LawSums(Additive):
-    """Sums over independent rows that tell how uncertain a number is.
-
-    Attributes
-    ----------
-    own, own2 : float
-        Of the squared shares of the rows, and of their squares.
-    law : float
-        Of what these would be if labels were drawn from the law.
-    units : float
-        Number of rows that count.
-    second, fourth : float
-        Of second and fourth moments of shares if labels are drawn from the law.
-    """
+    """Sums over independent rows that tell how uncertain a number is."""
 
     own: float
     own2: float
@@ -180,24 +116,7 @@ class LawSums(Additive):
     def of(
         cls, shares: FloatArray, expected: FloatArray, leaning: FloatArray, q: FloatArray
     ) -> LawSums:
-        """Sum over some rows.
-
-        Parameters
-        ----------
-        shares : (n,) array
-            Shares of the rows in the number, as observed.
-        expected : (n,) array
-            The same with q in place of labels.
-        leaning : (n,) array
-            What a label moves.
-        q : (n,) array
-            Probabilities by the law.
-
-        Returns
-        -------
-        LawSums
-            Of these rows.
-        """
+        """Sum over some rows."""
         own = np.square(shares)
         law = np.square(expected) + np.square(leaning) * q * (1 - q)
         high, low = expected + leaning * (1 - q), expected - leaning * q
@@ -211,13 +130,7 @@ class LawSums(Additive):
         )
 
     def uncertainty(self) -> Uncertainty:
-        """Join what rows show of themselves with what the law says.
-
-        Returns
-        -------
-        Uncertainty
-            The more labels carry the number, the more the observed variance counts.
-        """
+        """Join what rows show of themselves with what the law says."""
         if not math.isfinite(self.own):
             return Uncertainty(math.nan, 1.0, 1.0)
         floor, units = self.law, self.units
@@ -238,24 +151,7 @@ class LawSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class LabelLaw:
-    """What labels could have been: smoothed probabilities, and how alike those of a cluster are.
-
-    Attributes
-    ----------
-    q : (n,) array
-        Probabilities moved so that they have the mean of the labels.
-    design : Design
-        How the rows were drawn.
-    unit : (n,) array of int or None
-        Which rows were drawn together; None if each was drawn by itself.
-    alike : float
-        Correlation of labels of such rows.
-    labels : float
-        How many independent labels carry the number: those of the rarer kind, in the part that
-        has the fewest, less by what weights differ and by what labels of a unit have in common.
-    carried : (n,) array or None
-        How much of the number every row carries; None where that is what its weight says.
-    """
+    """What labels could have been: smoothed probabilities, and how alike those of a cluster are."""
 
     q: FloatArray
     design: Design
@@ -268,25 +164,7 @@ class LabelLaw:
     def of(
         cls, sample: Sample, leaves: Sequence[Leaf] = (), p: FloatArray | None = None
     ) -> LabelLaw:
-        """Smooth labels within the groups of rows that some leaves tell apart.
-
-        Parameters
-        ----------
-        sample : Sample
-            Labels and probabilities.
-        leaves : sequence of Leaf
-            Rows that the same of them count make a group. Where only means are wanted,
-            probabilities are tilted along what is averaged, as labels say, and where a coefficient
-            is, along the columns of its regression; elsewhere two rows of either kind are added
-            first.
-        p : (n,) array, optional
-            Probabilities to start from; default: the sample's.
-
-        Returns
-        -------
-        LabelLaw
-            With no probability at 0 or 1, unless it was there.
-        """
+        """Smooth labels within the groups of rows that some leaves tell apart."""
         p = sample.p if p is None else p
         inside = [leaf.where.rows(sample.points) for leaf in leaves]
         group = _groups(inside, sample.n)
@@ -309,18 +187,7 @@ class LabelLaw:
         return replace(law, labels=min(law._labels(sample, leaf) for leaf in parts))
 
     def carried_by(self, amounts: FloatArray) -> LabelLaw:
-        """The same law where rows carry the number by other amounts than their weights.
-
-        Parameters
-        ----------
-        amounts : (n,) array
-            Not negative.
-
-        Returns
-        -------
-        LabelLaw
-            Whose labels count less, as amounts differ more than weights do.
-        """
+        """The same law where rows carry the number by other amounts than their weights."""
         base = np.ones(self.design.n) if self.design.weights is None else self.design.weights
         counted = np.flatnonzero(amounts)
         size = kish(base[counted])
@@ -339,18 +206,7 @@ class LabelLaw:
         return min(kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
 
     def label_variance(self, leaning: FloatArray) -> float:
-        """Variance of the sum of `leaning (y - q)` if labels are drawn from the law.
-
-        Parameters
-        ----------
-        leaning : (n,) array
-            What a label moves.
-
-        Returns
-        -------
-        float
-            With labels of a unit as alike as they are.
-        """
+        """Variance of the sum of `leaning (y - q)` if labels are drawn from the law."""
         noise = leaning * np.sqrt(self.q * (1 - self.q))
         alone = float(noise @ noise)
         if self.unit is None:
@@ -365,25 +221,7 @@ class LabelLaw:
         leaning: FloatArray,
         moves: FloatArray | None = None,
     ) -> Uncertainty:
-        """Join what rows show of themselves, or the design says, with what the law says.
-
-        Parameters
-        ----------
-        shares : (n,) array
-            Shares of the rows in the number, as observed.
-        expected : (n,) array
-            The same with q in place of labels.
-        leaning : (n,) array
-            What a label moves.
-        moves : (R,) array, optional
-            The number with every set of replicate weights, less the number; default: what the
-            shares say.
-
-        Returns
-        -------
-        Uncertainty
-            The more labels carry the number, the more the observed variance counts.
-        """
+        """Join what rows show of themselves, or the design says, with what the law says."""
         if not self.design.is_simple:
             return self._by_design(shares, expected, leaning, moves)
         return self._sums(shares, expected, leaning).uncertainty()
@@ -451,18 +289,6 @@ def satterthwaite(variances: FloatArray, stratum: IntArray) -> float:
 
     Twice the square of its mean over its variance, if totals of clusters are normal with these
     variances; strata of one cluster count nothing.
-
-    Parameters
-    ----------
-    variances : (clusters,) array
-        Of the totals of the clusters.
-    stratum : (clusters,) array of int
-        The stratum of each, numbered from 0.
-
-    Returns
-    -------
-    float
-        Clusters less strata, if all variances are equal and strata have one size.
 
     Examples
     --------
@@ -540,18 +366,7 @@ class _Part:
 
 
 def smoothed_target(mass: float, mass2: float, mass_y: float) -> float:
-    """The mean of labels with two rows of either kind added.
-
-    Parameters
-    ----------
-    mass, mass2, mass_y : float
-        Sums of weights, of their squares, and of weights times labels.
-
-    Returns
-    -------
-    float
-        Never 0 or 1; one half without any weight.
-    """
+    """The mean of labels with two rows of either kind added."""
     if not mass > 0:
         return 0.5
     size = mass**2 / mass2
@@ -581,28 +396,7 @@ def _alike(residuals: FloatArray, spread: FloatArray, unit: IntArray | None) -> 
 
 @dataclass(frozen=True, eq=False)
 class LabelledTask:
-    """A task on labelled rows, ready for the uncertainty of whatever is made of it.
-
-    Attributes
-    ----------
-    labels : Linearised
-        The estimate from labels.
-    law : LabelLaw
-        What labels could have been.
-    expected : Linearised
-        The estimate with the law's probabilities.
-    leaning : (n,) array
-        What a label moves, there.
-    rows : TaskRows
-        The rows with their labels.
-    predicted : Linearised
-        The plug-in estimate on the same rows.
-    moves : (2, R) array or None
-        Estimates from labels and plug-ins with every set of replicate weights, less those with the
-        sample's weights; None without replicate weights.
-    smoothed_rate : float or None
-        What a plain rate or share would be by the law; None for other tasks.
-    """
+    """A task on labelled rows, ready for the uncertainty of whatever is made of it."""
 
     labels: Linearised
     law: LabelLaw
@@ -640,18 +434,7 @@ class LabelledTask:
         )
 
     def less(self, lam: float = 0.0) -> Uncertainty:
-        """How uncertain the estimate from labels is, less some of the plug-in on the same rows.
-
-        Parameters
-        ----------
-        lam : float
-            How much of the plug-in is subtracted: 0, the default, for labels alone; 1 for the bias.
-
-        Returns
-        -------
-        Uncertainty
-            Of the difference.
-        """
+        """How uncertain the estimate from labels is, less some of the plug-in on the same rows."""
         other = lam * self.predicted.influence
         moves = None if self.moves is None else self.moves[0] - lam * self.moves[1]
         shares, expected = self.labels.influence - other, self.expected.influence - other
@@ -672,18 +455,6 @@ def few_labels(task: Task, sample: Sample) -> bool:
     other rows, whichever are fewer, and a task by the fewest of its parts. A coefficient is carried
     by the labels that move it, and five of the rarer kind are needed for every term. Of rows with
     unequal weights, and of clusters, as many count as equal ones would say the same.
-
-    Parameters
-    ----------
-    task : Task
-        The number.
-    sample : Sample
-        Rows with labels.
-
-    Returns
-    -------
-    bool
-        Whether fewer than ten labels carry it.
     """
     return any(_carrying(leaf, sample) < FEW_LABELS for leaf in task.leaves())
 
@@ -708,21 +479,7 @@ def _carrying(leaf: Leaf, sample: Sample) -> float:
 def followed(
     leaves: Sequence[Leaf], tilts: Sequence[tuple[Quantity, ...] | None]
 ) -> tuple[Quantity, ...]:
-    """What the law of labels follows among rows that some leaves count.
-
-    Parameters
-    ----------
-    leaves : sequence of Leaf
-        Which count them.
-    tilts : sequence
-        What each is made of; None for rates, which follow nothing, but are not in the way of
-        coefficients.
-
-    Returns
-    -------
-    tuple of Quantity
-        Each once; empty where labels are smoothed as they are.
-    """
+    """What the law of labels follows among rows that some leaves count."""
     is_smoothed = any(tilt is None for tilt in tilts)
     if is_smoothed and all(isinstance(leaf, Ratio) for leaf in leaves):
         return ()
@@ -745,36 +502,12 @@ def _kinds(leaf: Leaf | None, inside: FloatArray, y: FloatArray) -> list[FloatAr
 
 
 def kish(held: FloatArray) -> float:
-    """How many equal weights would say as much as these.
-
-    Parameters
-    ----------
-    held : (n,) array
-        Weights, not negative.
-
-    Returns
-    -------
-    float
-        Kish's effective sample size; 0 if all are 0.
-    """
+    """How many equal weights would say as much as these."""
     return _share(float(held.sum()) ** 2, float(held @ held))
 
 
 def few_carry(leaves: Iterable[Leaf], carriers: Mapping[Leaf, Sequence[float]]) -> bool:
-    """The same as `few_labels`, where it is known how many labels carry each leaf.
-
-    Parameters
-    ----------
-    leaves : iterable of Leaf
-        What a task is made of.
-    carriers : mapping of Leaf to sequence of float
-        How many labels carry each, by kind.
-
-    Returns
-    -------
-    bool
-        Whether fewer than ten labels carry one of them.
-    """
+    """The same as `few_labels`, where it is known how many labels carry each leaf."""
     return min(min(carriers[leaf]) for leaf in leaves) < FEW_LABELS
 
 
@@ -784,19 +517,7 @@ def _share(part: float, whole: float) -> float:
 
 @dataclass(frozen=True)
 class Located:
-    """A number, how far it may be off, and what it can be.
-
-    Attributes
-    ----------
-    value : float
-        The estimate.
-    error : Uncertainty
-        How far it may be off.
-    bounds : Bounds
-        What it can be.
-    smoothed_rate : float or None
-        Rate that the standard error of a rate was computed at; None for other numbers.
-    """
+    """A number, how far it may be off, and what it can be."""
 
     value: float
     error: Uncertainty
@@ -810,20 +531,7 @@ class Located:
         return self.bounds.clipped(*self.error.interval(self.value, alpha))
 
     def pvalue(self, point: float, others: int = 1) -> float:
-        """P-value of "the truth is this point", the smallest alpha whose interval excludes it.
-
-        Parameters
-        ----------
-        point : float
-            Some number within the range.
-        others : int
-            Number of tasks among which alpha is shared (Bonferroni).
-
-        Returns
-        -------
-        float
-            NaN if the value is.
-        """
+        """P-value of "the truth is this point", the smallest alpha whose interval excludes it."""
         if self.smoothed_rate is None or not self.error.stderr > 0:
             return self.error.pvalue(self.value - point, others)
         alone = self.error.rate_pvalue(self.value, self.smoothed_rate, point)

@@ -33,21 +33,7 @@ Rows = Sample | MulticlassSample
 
 @dataclass(frozen=True)
 class BatchSchema:
-    """What the rows of every batch must have.
-
-    Attributes
-    ----------
-    columns : tuple of (str, str)
-        Names and kinds of the covariates.
-    classes : tuple
-        The classes, of several; else empty.
-    positive : object
-        The value of the label that counts as 1; None for several classes.
-    weighted, clustered : bool
-        Whether rows have weights, and clusters.
-    largest_weight : float
-        Of the reference; 1 without weights.
-    """
+    """What the rows of every batch must have."""
 
     columns: tuple[tuple[str, str], ...]
     classes: tuple[Any, ...]
@@ -69,19 +55,7 @@ class BatchSchema:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A reference that was taken in.
-
-    Attributes
-    ----------
-    rows : Sample, MulticlassSample or Scan
-        As it was given; several classes in files are read.
-    schema : BatchSchema
-        What batches must have.
-    n : int
-        Number of rows.
-    digest : str
-        Fingerprint.
-    """
+    """A reference that was taken in."""
 
     rows: Rows | Scan
     schema: BatchSchema
@@ -109,18 +83,7 @@ class Reference:
 
 
 def taken_reference(reference: object) -> Reference:
-    """Take in a reference; refuse what cannot be one.
-
-    Parameters
-    ----------
-    reference : Sample, MulticlassSample, Scan or MulticlassScan
-        Labelled rows of the time when the model was found to be calibrated.
-
-    Returns
-    -------
-    Reference
-        With its schema and fingerprint.
-    """
+    """Take in a reference; refuse what cannot be one."""
     if isinstance(reference, MulticlassScan):
         reference = reference.load()
     if isinstance(reference, Scan):
@@ -192,17 +155,7 @@ def _words(rows: Rows) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TakenBatch:
-    """A batch that fits the schema.
-
-    Attributes
-    ----------
-    rows : Sample or MulticlassSample
-        With the covariates of the schema, in its order.
-    schema : BatchSchema
-        What it was checked against.
-    digest : str
-        Fingerprint.
-    """
+    """A batch that fits the schema."""
 
     rows: Rows
     schema: BatchSchema
@@ -275,20 +228,7 @@ def _shares(cluster: Any) -> FloatArray:
 
 
 def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
-    """Take in a batch; refuse one that does not have what the reference has.
-
-    Parameters
-    ----------
-    batch : Sample, MulticlassSample, Scan or MulticlassScan
-        Rows whose outcomes are known; files are read.
-    schema : BatchSchema
-        Of the reference.
-
-    Returns
-    -------
-    TakenBatch
-        With its fingerprint.
-    """
+    """Take in a batch; refuse one that does not have what the reference has."""
     if isinstance(batch, Scan | MulticlassScan):
         batch = batch.load()
     rows = _checked_rows(batch)
@@ -366,18 +306,7 @@ def _refuse_labels(rows: Rows, schema: BatchSchema) -> None:
 
 
 def time_range(at: object) -> tuple[str | None, str | None]:
-    """From when to when rows are, as texts that sort.
-
-    Parameters
-    ----------
-    at : str, date, datetime, pair of these, or None
-        A moment, or the first and the last one.
-
-    Returns
-    -------
-    two texts or None
-        As `datetime.isoformat` writes them, in UTC where a zone is known.
-    """
+    """From when to when rows are, as texts that sort."""
     if at is None:
         return None, None
     both: Sequence[object] = list(at) if isinstance(at, tuple | list) else [at, at]

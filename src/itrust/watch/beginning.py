@@ -22,24 +22,7 @@ PILOT = 20_000  # random rows of the reference that settle checks
 def begun(
     reference: Reference, tasks: Sequence[Task], promise: Promise, tolerance: float | None
 ) -> tuple[tuple[CheckPanel, ...], tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
-    """Settle checks, bets and numbers before the first batch.
-
-    Parameters
-    ----------
-    reference : Reference
-        Its predictions and covariates settle the checks; its labels one of the recalibrations.
-    tasks : sequence of Task
-        The numbers, with their classes.
-    promise : Promise
-        What is promised.
-    tolerance : float or None
-        With a tolerance no recalibration bets: its likelihood ratio is fair at p alone.
-
-    Returns
-    -------
-    three tuples
-        Of CheckPanel and PanelWealth, one for each class, and of TaskSequence.
-    """
+    """Settle checks, bets and numbers before the first batch."""
     labels = reference.schema.labels
     most = max(12, MAX_CHECKS // len(labels))
     panels, wealth = [], []

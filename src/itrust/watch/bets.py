@@ -38,54 +38,20 @@ LOG_CHANCES = np.log(CHANCES / 2)  # of each side
 
 @dataclass(frozen=True, eq=False)
 class BatchRows:
-    """The rows of a batch as bets see them.
-
-    Attributes
-    ----------
-    y, p : (n,) arrays
-        Labels, 0 or 1, and probabilities.
-    share : (n,) array or None
-        One over the number of rows in the row's cluster; None: rows are independent.
-    """
+    """The rows of a batch as bets see them."""
 
     y: FloatArray
     p: FloatArray
     share: FloatArray | None = None
 
     def take(self, rows: slice) -> BatchRows:
-        """Some of the rows.
-
-        Parameters
-        ----------
-        rows : slice
-            Which ones.
-
-        Returns
-        -------
-        BatchRows
-            Those.
-        """
+        """Some of the rows."""
         share = None if self.share is None else self.share[rows]
         return BatchRows(self.y[rows], self.p[rows], share)
 
 
 def bet_sums(matrix: FloatArray, rows: BatchRows, tolerance: float = 0.0) -> FloatArray:
-    """Add up u, a and b for both sides of every check.
-
-    Parameters
-    ----------
-    matrix : (..., K, n) array
-        The functions of the rows, between -1 and 1, times their weights over the largest.
-    rows : BatchRows
-        Their labels and probabilities, (..., n) each: of one batch, or of several of one size.
-    tolerance : float
-        Bias that is let pass.
-
-    Returns
-    -------
-    (3, ..., 2, K) array
-        u, a and b, of the side where labels lie above the predictions first.
-    """
+    """Add up u, a and b for both sides of every check."""
     up, down = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
     high, low = np.minimum(rows.p + tolerance, 1.0), np.maximum(rows.p - tolerance, 0.0)
     share = np.ones(rows.y.shape) if rows.share is None else rows.share
@@ -112,18 +78,7 @@ def _sums(functions: FloatArray, terms: Sequence[FloatArray]) -> list[FloatArray
 
 
 def log_factors(sums: FloatArray) -> FloatArray:
-    """What every bet is multiplied by, (3, ..., 2, K) -> (..., 2, K, L), as logarithms.
-
-    Parameters
-    ----------
-    sums : (3, ..., 2, K) array
-        u, a and b of a batch, or of several.
-
-    Returns
-    -------
-    (..., 2, K, L) array
-        For both sides of every check and every stake.
-    """
+    """What every bet is multiplied by, (3, ..., 2, K) -> (..., 2, K, L), as logarithms."""
     u, a, b = sums[..., None].astype(np.float64)
     return np.asarray(
         STAKES * u - (np.expm1(STAKES) - STAKES) * a - np.square(STAKES) / 2 * b, dtype=np.float64

@@ -66,25 +66,7 @@ Part = tuple[Term, float]  # a function of one column, less a number
 
 @dataclass(frozen=True)
 class WatchCheck:
-    """One function of a row that is bet on.
-
-    Attributes
-    ----------
-    name : str
-        In words.
-    family : str
-        Checks of a family share its weight.
-    covariates : tuple of str
-        Names of the covariates it reads.
-    shape : Shape
-        The kind of bias it looks for.
-    where : Predicate
-        The rows it is about.
-    parts : tuple of (Term, float)
-        The function is the product of the terms, each less its number; 1 without parts.
-    span : float
-        What the product is divided by, before it is cut off at 1.
-    """
+    """One function of a row that is bet on."""
 
     name: str
     family: str
@@ -97,21 +79,7 @@ class WatchCheck:
 
 @dataclass(frozen=True, eq=False)
 class CheckPanel:
-    """All checks of one probability.
-
-    Attributes
-    ----------
-    label : object
-        The class whose probability it is; None for two classes.
-    checks : tuple of WatchCheck
-        The overall level first.
-    weights : (K,) array
-        Their shares, which sum to 1.
-    scales : mapping of column to RankScale
-        Where numbers stand among those of the reference.
-    joint : (D,) array of int
-        The checks whose functions a recalibration is made of.
-    """
+    """All checks of one probability."""
 
     label: Any
     checks: tuple[WatchCheck, ...]
@@ -120,40 +88,14 @@ class CheckPanel:
     joint: tuple[int, ...]
 
     def matrix(self, points: Points) -> FloatArray:
-        """The functions of some rows, (K, n), between -1 and 1.
-
-        Parameters
-        ----------
-        points : Points
-            With the covariates of the reference.
-
-        Returns
-        -------
-        (K, n) array
-            In the order of the checks.
-        """
+        """The functions of some rows, (K, n), between -1 and 1."""
         return functions_of(self.checks, self.scales, points)
 
 
 def functions_of(
     checks: Sequence[WatchCheck], scales: Mapping[ColumnName, RankScale], points: Points
 ) -> FloatArray:
-    """Give the functions of checks, (K, n), between -1 and 1.
-
-    Parameters
-    ----------
-    checks : sequence of WatchCheck
-        What to evaluate.
-    scales : mapping of column to RankScale
-        For the numbers that they read.
-    points : Points
-        The rows.
-
-    Returns
-    -------
-    (K, n) array
-        In the order of the checks.
-    """
+    """Give the functions of checks, (K, n), between -1 and 1."""
     readings = read(_read_points(checks, points), scales)
     known: dict[Term, FloatArray] = {}
     found = np.ones((len(checks), len(points)))
@@ -176,22 +118,7 @@ def _read_points(checks: Sequence[WatchCheck], points: Points) -> Points:
 
 
 def settled_panel(pilot: Pilot, label: Any = None, *, most: int = MAX_CHECKS) -> CheckPanel:
-    """Choose the checks of one probability, from rows without labels.
-
-    Parameters
-    ----------
-    pilot : Pilot
-        Random rows of the reference.
-    label : object
-        The class; None for two classes.
-    most : int
-        Largest number of checks.
-
-    Returns
-    -------
-    CheckPanel
-        With rank scales, centres and spans of these rows.
-    """
+    """Choose the checks of one probability, from rows without labels."""
     points = pilot.points
     described = [_ColumnLevels.of(column, len(points)) for column in points.columns]
     proposed = list(_proposed([column for column in described if column.is_useful]))

@@ -22,13 +22,7 @@ WITHHELD = "withheld"  # in place of the name of a check
 
 @dataclass(frozen=True)
 class FewRows:
-    """A rule for what of a watch may be shown.
-
-    Attributes
-    ----------
-    min_cell : int
-        Fewest rows behind what is shown; 1 shows everything.
-    """
+    """A rule for what of a watch may be shown."""
 
     min_cell: int
 
@@ -55,21 +49,7 @@ class FewRows:
         return sum(record.rows for record in history if self.is_few(record.rows))
 
     def number(self, own: NumberSoFar, hidden: int) -> NumberSoFar:
-        """A number; without values where it would tell of few rows.
-
-        Parameters
-        ----------
-        own : NumberSoFar
-            Of the watch.
-        hidden : int
-            Rows of small batches. A share of rows with a label, less what other batches show, would
-            tell of them.
-
-        Returns
-        -------
-        NumberSoFar
-            The same, or with NaN.
-        """
+        """A number; without values where it would tell of few rows."""
         sums = any(not leaf.among_positives for leaf in own.task.leaves())
         if not self.is_few(own.smallest_cell) and not (sums and self.is_few(hidden)):
             return own
@@ -81,21 +61,7 @@ class FewRows:
         return tuple(own for own in found if not self.is_few(own.rows))
 
     def levels(self, levels: Sequence[LevelSoFar], hidden: int) -> tuple[LevelSoFar, ...]:
-        """The levels that can be shown beside each other.
-
-        Parameters
-        ----------
-        levels : sequence of LevelSoFar
-            Of every class all rows first.
-        hidden : int
-            Rows of small batches since bets began.
-
-        Returns
-        -------
-        tuple of LevelSoFar
-            Without small ones, and without their column where all rows less the others would tell
-            of them; none while all rows less the batches that are shown would tell of small ones.
-        """
+        """The levels that can be shown beside each other."""
         if not levels or self.is_few(levels[0].rows) or self.is_few(hidden):
             return ()
         total, cells = levels[0].rows, dict[tuple[Any, frozenset[str]], list[int]]()

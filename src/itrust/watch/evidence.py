@@ -25,24 +25,7 @@ def total_of(
 def findings_of(
     panel: CheckPanel, own: PanelWealth, panels: int, promise: Promise
 ) -> list[WatchFinding]:
-    """All checks of a panel with their largest evidence.
-
-    Parameters
-    ----------
-    panel : CheckPanel
-        The checks.
-    own : PanelWealth
-        What their bets have become.
-    panels : int
-        How many panels share the stake.
-    promise : Promise
-        With a run length there are no p-values.
-
-    Returns
-    -------
-    list of WatchFinding
-        In the order of the checks.
-    """
+    """All checks of a panel with their largest evidence."""
     share = (1 - RECALIBRATED if own.log_moved.size else 1.0) / panels
     found = []
     for k, check in enumerate(panel.checks):

@@ -16,37 +16,13 @@ Words = NDArray[np.uint64]
 
 
 def digest_of(parts: Iterable[Words]) -> str:
-    """One text for some rows.
-
-    Parameters
-    ----------
-    parts : iterable of (m,) arrays
-        One number a row, as `row_words` gives them.
-
-    Returns
-    -------
-    str
-        The same for the same rows in any order.
-    """
+    """One text for some rows."""
     words = np.sort(np.concatenate([*parts, np.empty(0, dtype=np.uint64)]))
     return hashlib.sha256(words.astype("<u8").tobytes()).hexdigest()[:32]
 
 
 def row_words(numbers: Iterable[tuple[str, FloatArray]], columns: Iterable[Column]) -> Words:
-    """A number for every row, made of all that the row holds.
-
-    Parameters
-    ----------
-    numbers : iterable of (str, (n,) array)
-        Labels, probabilities and weights, by name.
-    columns : iterable of Column
-        Covariates.
-
-    Returns
-    -------
-    (n,) array of uint64
-        Equal for equal rows, whatever the codes of categories are.
-    """
+    """A number for every row, made of all that the row holds."""
     held = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
     held += [(f"column {column.name}", _of_column(column)) for column in columns]
     total = np.zeros(held[0][1].size, dtype=np.uint64)

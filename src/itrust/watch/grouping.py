@@ -28,16 +28,6 @@ LARGEST = 1e150  # what lies beyond is taken to lie there
 def rank_scale(present: FloatArray) -> RankScale:
     """Where numbers stand among those of the reference.
 
-    Parameters
-    ----------
-    present : (n,) array
-        Values of the reference, without missing ones.
-
-    Returns
-    -------
-    RankScale
-        With a knot for each group of rows, at most 128; one knot for fewer than 20 rows.
-
     Examples
     --------
     >>> rank_scale(np.arange(40.0) ** 2).knots.tolist()
@@ -75,21 +65,7 @@ def _middle(rows: FloatArray) -> float:
 
 
 def even_parts(column: Column, parts: int) -> list[Between]:
-    """Cut a number into parts of about equal size; fewer where rows are few or values tie.
-
-    Parameters
-    ----------
-    column : Column
-        Of the reference: numbers, or dates as days since 1970-01-01.
-    parts : int
-        How many to make where values allow it.
-
-    Returns
-    -------
-    list of Between
-        From low to high, of ten rows or more each; empty where there would be one part. The first
-        and the last one have no outer end, and all ends are told with the same few digits.
-    """
+    """Cut a number into parts of about equal size; fewer where rows are few or values tie."""
     rows = np.clip(np.sort(column.values[~column.missing]), -LARGEST, LARGEST)
     starts = _starts(rows, parts) if rows.size else []
     if len(starts) < 2:

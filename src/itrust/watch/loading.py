@@ -41,18 +41,7 @@ MAX_DEPTH = 3  # of predicates within each other
 
 
 def loaded_watch(path: Path) -> Watch:
-    """Read a watch from a file.
-
-    Parameters
-    ----------
-    path : Path
-        What `Watch.save` wrote.
-
-    Returns
-    -------
-    Watch
-        The same, to the bit.
-    """
+    """Read a watch from a file."""
     try:
         whole = place_in(path)
         whole["schema"].word(SCHEMA)
@@ -62,18 +51,7 @@ def loaded_watch(path: Path) -> Watch:
 
 
 def watch_in(whole: FilePlace) -> Watch:
-    """Make a watch of what a file says; refuse what does not fit.
-
-    Parameters
-    ----------
-    whole : FilePlace
-        The beginning of the file.
-
-    Returns
-    -------
-    Watch
-        With all that it holds.
-    """
+    """Make a watch of what a file says; refuse what does not fit."""
     schema = _schema(whole)
     promise = Promise(whole["promise"].word(*(str(word) for word in Promise)))
     tolerance = whole["tolerance"].maybe(lambda own: own.number(1e-300, 1 - 1e-12))

@@ -22,24 +22,7 @@ from itrust.watch.wealth import Blocks, PanelWealth, log_onset
 def leading_check(
     panels: Sequence[CheckPanel], wealth: Sequence[PanelWealth], batches: int, promise: Promise
 ) -> tuple[int, int]:
-    """Which panel, and which of its checks, carries most of the evidence now.
-
-    Parameters
-    ----------
-    panels : sequence of CheckPanel
-        The checks.
-    wealth : sequence of PanelWealth
-        What their bets have become.
-    batches : int
-        How many batches are behind.
-    promise : Promise
-        What is promised.
-
-    Returns
-    -------
-    two ints
-        Numbers of the panel and of the check.
-    """
+    """Which panel, and which of its checks, carries most of the evidence now."""
     best, found = -math.inf, (0, 0)
     for number, (panel, own) in enumerate(zip(panels, wealth, strict=True)):
         logs = own.by_check(batches, promise) + np.log(panel.weights)
@@ -52,26 +35,7 @@ def leading_check(
 def onset_of(
     blocks: Blocks, check: int, batches: int, alpha: float, promise: Promise
 ) -> tuple[int, int, int]:
-    """The onset that a check points to, within its segment, with the ends of its interval.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Sums of the batches.
-    check : int
-        Number of the check.
-    batches : int
-        How many batches there are.
-    alpha : float
-        Error of the interval.
-    promise : Promise
-        What is promised.
-
-    Returns
-    -------
-    three ints
-        Best, lowest and highest onset, from 1.
-    """
+    """The onset that a check points to, within its segment, with the ends of its interval."""
     sums = np.moveaxis(blocks.sums[..., check : check + 1], 0, 1)  # (3, B, 2, 1)
     factors = log_factors(sums)[:, :, 0, :]  # (B, 2, L)
     ratios = factors[::-1].cumsum(axis=0)[::-1]
@@ -97,28 +61,7 @@ def since_of(
     alpha: float,
     promise: Promise,
 ) -> Onset:
-    """The onset in numbers of all batches.
-
-    Parameters
-    ----------
-    panels : sequence of CheckPanel
-        The checks.
-    wealth : sequence of PanelWealth
-        What their bets have become.
-    batches : int
-        How many batches are behind since bets began.
-    names : sequence of (int, str or None)
-        Number and name of each of these.
-    alpha : float
-        Error of the interval.
-    promise : Promise
-        What is promised.
-
-    Returns
-    -------
-    Onset
-        Of the leading check.
-    """
+    """The onset in numbers of all batches."""
     panel, check = leading_check(panels, wealth, batches, promise)
     found = onset_of(wealth[panel].blocks, check, batches, alpha, promise)
     best, lower, upper = (names[k - 1][0] for k in found)

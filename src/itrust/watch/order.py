@@ -15,19 +15,7 @@ def refuse_repeated(
     batch: TakenBatch,
     name: str | None,
 ) -> None:
-    """Refuse rows, and a name, that were taken in before.
-
-    Parameters
-    ----------
-    history : sequence of BatchRecord
-        All batches so far.
-    segments : sequence of Segment
-        All models so far.
-    batch : TakenBatch
-        The new one.
-    name : str or None
-        Its name.
-    """
+    """Refuse rows, and a name, that were taken in before."""
     for segment in segments:
         if segment.reference_digest == batch.digest:
             raise InputError(
@@ -54,17 +42,7 @@ def refuse_repeated(
 def refuse_order(
     history: Sequence[BatchRecord], segment: Segment, start: str | None, end: str | None
 ) -> None:
-    """Refuse a batch that begins before the one before it ends.
-
-    Parameters
-    ----------
-    history : sequence of BatchRecord
-        All batches so far.
-    segment : Segment
-        The present model.
-    start, end : str or None
-        From when to when the rows are.
-    """
+    """Refuse a batch that begins before the one before it ends."""
     own = [r for r in history if r.segment == segment.number and not r.late]
     if not own:
         return

@@ -40,13 +40,7 @@ class FilePlace:
     where: str = "it"
 
     def refuse(self, wanted: str) -> NoReturn:
-        """Say what should stand here.
-
-        Parameters
-        ----------
-        wanted : str
-            In words.
-        """
+        """Say what should stand here."""
         found = shown(self.value) if not isinstance(self.value, list | dict) else "something else"
         raise InputError(
             "{where} must be {wanted}, not {found}",
@@ -163,18 +157,7 @@ class FilePlace:
 
 
 def place_in(path: Path) -> FilePlace:
-    """The whole of a file as strict JSON.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    FilePlace
-        Its beginning.
-    """
+    """The whole of a file as strict JSON."""
     try:
         return FilePlace(strict_json(json_text(path)))
     except TooLargeError:

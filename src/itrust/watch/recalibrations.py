@@ -26,51 +26,19 @@ MAX_MOVE = 3.0  # of a logit
 
 @dataclass(frozen=True, eq=False)
 class Recalibrations:
-    """What is known of earlier rows.
-
-    Attributes
-    ----------
-    scores : (M, D) array
-        S of every memory.
-    information : (M, D, D) array
-        J of every memory.
-    """
+    """What is known of earlier rows."""
 
     scores: FloatArray
     information: FloatArray
 
     @classmethod
     def empty(cls, functions: int) -> Self:
-        """Nothing is known yet.
-
-        Parameters
-        ----------
-        functions : int
-            How many functions recalibrations are made of.
-
-        Returns
-        -------
-        Recalibrations
-            All sums 0.
-        """
+        """Nothing is known yet."""
         m = len(MEMORIES)
         return cls(np.zeros((m, functions)), np.zeros((m, functions, functions)))
 
     def with_reference(self, phi: FloatArray, rows: BatchRows) -> Recalibrations:
-        """Let the first memory begin with rows of the reference.
-
-        Parameters
-        ----------
-        phi : (D, n) array
-            Functions of the rows.
-        rows : BatchRows
-            Their labels.
-
-        Returns
-        -------
-        Recalibrations
-            The other memories are as they were.
-        """
+        """Let the first memory begin with rows of the reference."""
         scores, information = self.scores.copy(), self.information.copy()
         s, j = _sums(phi, rows)
         scores[0] += s
@@ -93,41 +61,13 @@ class Recalibrations:
         return Recalibrations(keep[:, None] * self.scores, keep[:, None, None] * self.information)
 
     def plus(self, phi: FloatArray, rows: BatchRows) -> Recalibrations:
-        """What is known with some rows more, in all memories.
-
-        Parameters
-        ----------
-        phi : (D, n) array
-            Functions of the rows.
-        rows : BatchRows
-            Their labels.
-
-        Returns
-        -------
-        Recalibrations
-            With their sums.
-        """
+        """What is known with some rows more, in all memories."""
         s, j = _sums(phi, rows)
         return Recalibrations(self.scores + s, self.information + j)
 
 
 def ratios_of(moves: FloatArray, phi: FloatArray, rows: BatchRows) -> FloatArray:
-    """Log-likelihood ratios of moved logits against p.
-
-    Parameters
-    ----------
-    moves : (B, D) array
-        Theta of every bet.
-    phi : (D, n) array
-        Functions of the rows.
-    rows : BatchRows
-        Their labels and probabilities.
-
-    Returns
-    -------
-    (B,) array
-        Sums over rows, or means within clusters.
-    """
+    """Log-likelihood ratios of moved logits against p."""
     t = np.clip(moves @ phi, -MAX_MOVE, MAX_MOVE)
     each = t * rows.y - np.log1p(rows.p * np.expm1(t))
     share = np.ones(rows.y.size) if rows.share is None else rows.share

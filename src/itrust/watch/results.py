@@ -251,20 +251,7 @@ class BatchRecord(Result):
 
 
 def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
-    """The batches of a model since bets began: all, or those after the alarm before the last batch.
-
-    Parameters
-    ----------
-    own : sequence of BatchRecord
-        Of one segment, in order.
-    promise : Promise
-        With a run length bets begin anew after every alarm.
-
-    Returns
-    -------
-    list of BatchRecord
-        The last ones.
-    """
+    """The batches since bets began: all, or those after the last alarm but one."""
     if promise is not Promise.RUN_LENGTH:
         return list(own)
     raised = [k for k, record in enumerate(own[:-1]) if record.raised]

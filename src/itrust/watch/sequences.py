@@ -39,17 +39,7 @@ MAX_STEPS, CLOSE = 60, 1e-12  # of Newton, and when they stop
 
 @dataclass(frozen=True, eq=False)
 class TaskBatch:
-    """Rows as tasks see them.
-
-    Attributes
-    ----------
-    points : Points
-        Covariates.
-    y, p, weights : (n,) arrays
-        Labels, probabilities and weights.
-    cluster : (n,) array of int or None
-        Numbers of clusters; None where rows are independent.
-    """
+    """Rows as tasks see them."""
 
     points: Points
     y: FloatArray
@@ -60,20 +50,6 @@ class TaskBatch:
 
 def radius(squares: float, hoeffding: float, alpha: float) -> float:
     """How far a sum may be off at any time, one side, in units of c.
-
-    Parameters
-    ----------
-    squares : float
-        Sum of squared residuals of rows within c, over c^2.
-    hoeffding : float
-        Sum of a^2 / 4 of rows beyond c, over c^2.
-    alpha : float
-        Error that is allowed, over all times.
-
-    Returns
-    -------
-    float
-        Grows a little faster than the root of `squares`.
 
     Examples
     --------
@@ -103,17 +79,7 @@ def by_cluster(cluster: IntArray, values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class SumSequence:
-    """A sum of a (y - p), and how far it may be from that of a (pi - p).
-
-    Attributes
-    ----------
-    bound : float
-        c, from the reference.
-    total : float
-        Sum of a (y - p).
-    squares, hoeffding : float
-        What the radius is made of, not yet divided by c^2.
-    """
+    """A sum of a (y - p), and how far it may be from that of a (pi - p)."""
 
     bound: float
     total: float = 0.0
@@ -121,22 +87,7 @@ class SumSequence:
     hoeffding: float = 0.0
 
     def after(self, a: FloatArray, e: FloatArray, cluster: IntArray | None) -> SumSequence:
-        """Add rows; those of a cluster are one term.
-
-        Parameters
-        ----------
-        a : (n,) array
-            What labels are multiplied by.
-        e : (n,) array
-            Residuals.
-        cluster : (n,) array of int or None
-            Numbers of clusters.
-
-        Returns
-        -------
-        SumSequence
-            With these rows.
-        """
+        """Add rows; those of a cluster are one term."""
         size, moved = np.abs(a), a * e
         if cluster is not None:
             size, moved = by_cluster(cluster, size), by_cluster(cluster, moved)
@@ -149,18 +100,7 @@ class SumSequence:
         )
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Where the sum of a (pi - p) lies, at all times with probability 1 - alpha.
-
-        Parameters
-        ----------
-        alpha : float
-            Error of both sides together.
-
-        Returns
-        -------
-        two floats
-            Lower and upper end.
-        """
+        """Where the sum of a (pi - p) lies, at all times with probability 1 - alpha."""
         c = self.bound
         off = c * radius(self.squares / c**2, self.hoeffding / c**2, alpha / 2)
         return self.total - off, self.total + off
@@ -168,27 +108,7 @@ class SumSequence:
 
 @dataclass(frozen=True)
 class LeafSequence:
-    """A mean, share or rate over all rows so far.
-
-    Attributes
-    ----------
-    leaf : Leaf
-        What it is.
-    centre : float
-        theta_0 among positives, else 0.
-    above, below : SumSequence
-        Of the numerator, and of the denominator among positives.
-    predicted, labelled : float
-        Numerators: sums of w g p and w g y.
-    mass, predicted_mass, labelled_mass : float
-        Denominators: sums of w h, w h p and w h y.
-    smallest, largest : float
-        Of the quantity in rows that counted; infinite before there are some.
-    inside, outside : float
-        How many rows counted, and how many did not; rows of weight 0 are neither.
-    positives, zeros, ones : float
-        How many of those inside had a positive label, the quantity 0, and the quantity 1.
-    """
+    """A mean, share or rate over all rows so far."""
 
     leaf: Leaf
     centre: float
@@ -218,18 +138,7 @@ class LeafSequence:
         return int(min((cell for cell in cells if cell > 0), default=0))
 
     def after(self, rows: TaskBatch) -> LeafSequence:
-        """Add the rows of a batch.
-
-        Parameters
-        ----------
-        rows : TaskBatch
-            Of the class that the leaf is about.
-
-        Returns
-        -------
-        LeafSequence
-            With these rows.
-        """
+        """Add the rows of a batch."""
         g, h = self.leaf.bare.terms_of(rows.points, rows.weights)
         w, e, counts = rows.weights, rows.y - rows.p, h > 0
         among, counted = self.leaf.among_positives, counts & (w > 0)
@@ -262,18 +171,7 @@ class LeafSequence:
         return found[0], found[1]
 
     def interval(self, alpha: float) -> Bounds:
-        """Where the number with true probabilities lies, as bounds of the tasks' arithmetic.
-
-        Parameters
-        ----------
-        alpha : float
-            Error that is allowed, over all times.
-
-        Returns
-        -------
-        Bounds
-            Within what the number can be at all.
-        """
+        """Where the number with true probabilities lies, as bounds of the tasks' arithmetic."""
         natural = self.leaf.between(self.smallest, self.largest)
         if self.mass <= 0:
             return self.leaf.between(-math.inf, math.inf)
@@ -292,17 +190,7 @@ class LeafSequence:
 
 @dataclass(frozen=True)
 class TaskSequence:
-    """A number that is reported, over all batches so far.
-
-    Attributes
-    ----------
-    task : Task
-        The number.
-    leaves : tuple of LeafSequence
-        What it is made of, each once.
-    batches, rows : int
-        How many have been counted.
-    """
+    """A number that is reported, over all batches so far."""
 
     task: Task
     leaves: tuple[LeafSequence, ...]
@@ -310,18 +198,7 @@ class TaskSequence:
     rows: int = 0
 
     def after(self, batches_by_label: dict[Any, TaskBatch]) -> TaskSequence:
-        """Add a batch.
-
-        Parameters
-        ----------
-        batches_by_label : dict
-            For the class of every leaf its rows.
-
-        Returns
-        -------
-        TaskSequence
-            With this batch.
-        """
+        """Add a batch."""
         leaves = tuple(own.after(batches_by_label[own.leaf.label]) for own in self.leaves)
         rows = next(iter(batches_by_label.values())).y.size
         return replace(self, leaves=leaves, batches=self.batches + 1, rows=self.rows + rows)
@@ -332,18 +209,7 @@ class TaskSequence:
         return _value(self.task, known, 0), _value(self.task, known, 1)
 
     def so_far(self, alpha: float) -> NumberSoFar:
-        """The number and its interval.
-
-        Parameters
-        ----------
-        alpha : float
-            Error that is allowed, over all times.
-
-        Returns
-        -------
-        NumberSoFar
-            With an interval of the bias.
-        """
+        """The number and its interval."""
         each = alpha / len(self.leaves)
         bounds = self.task.bounds_of({own.leaf: own.interval(each) for own in self.leaves})
         predicted, labelled = self.values()
@@ -373,20 +239,7 @@ def _value(task: Task, known: dict[Leaf, tuple[float, float]], k: int) -> float:
 def begun_sequences(
     tasks: Sequence[Task], reference: Mapping[Any, Sequence[TaskBatch]]
 ) -> tuple[TaskSequence, ...]:
-    """Settle centres and bounds on the reference; no label is read.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        The numbers, with classes named as the reference names them.
-    reference : dict
-        For every class the rows of the reference, in one part or several.
-
-    Returns
-    -------
-    tuple of TaskSequence
-        Before the first batch.
-    """
+    """Settle centres and bounds on the reference; no label is read."""
     found = []
     for task in tasks:
         leaves = tuple(dict.fromkeys(task.leaves()))
@@ -431,17 +284,6 @@ def _rounded_up(size: float) -> float:
 
 
 def numbers_of(own: LeafSequence) -> dict[str, float]:
-    """The plain sums of a leaf, by name, for the state file.
-
-    Parameters
-    ----------
-    own : LeafSequence
-        Any.
-
-    Returns
-    -------
-    dict
-        All that are numbers.
-    """
+    """The plain sums of a leaf, by name, for the state file."""
     names = [f.name for f in fields(own) if f.name not in ("leaf", "above", "below")]
     return {name: float(getattr(own, name)) for name in names}

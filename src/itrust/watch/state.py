@@ -25,18 +25,7 @@ MAX_SOURCE = 1_000_000  # characters of what the maker of a watch keeps with it
 
 
 def text_of(watch: Watch) -> str:
-    """The whole text of a file.
-
-    Parameters
-    ----------
-    watch : Watch
-        What to save.
-
-    Returns
-    -------
-    str
-        JSON without NaN or infinity that `Watch.load` takes; what it would not take is refused.
-    """
+    """The whole text of a file."""
     schema = watch.schema
     source = json.dumps(watch.source, allow_nan=False)
     if len(source) > MAX_SOURCE:

@@ -32,40 +32,14 @@ MatrixPart = tuple[FloatArray, BatchRows]
 
 
 def log_onset(batch: int, promise: Promise) -> float:
-    """Log weight of an onset at a batch of a segment, from 1.
-
-    Parameters
-    ----------
-    batch : int
-        Number of the batch in the segment.
-    promise : Promise
-        With a run length every batch weighs 1.
-
-    Returns
-    -------
-    float
-        Weights of all batches together are 1, where the promise is for ever.
-    """
+    """Log weight of an onset at a batch of a segment, from 1."""
     if promise is Promise.RUN_LENGTH:
         return 0.0
     return math.log(EARLY) - math.log(batch + EARLY - 1) - math.log(batch + EARLY)
 
 
 def log_to_come(batches: int, promise: Promise) -> float:
-    """Log weight of all onsets after so many batches.
-
-    Parameters
-    ----------
-    batches : int
-        How many are behind.
-    promise : Promise
-        With a run length nothing is to come.
-
-    Returns
-    -------
-    float
-        Minus infinity for nothing.
-    """
+    """Log weight of all onsets after so many batches."""
     if promise is Promise.RUN_LENGTH:
         return -math.inf
     return math.log(EARLY) - math.log(batches + EARLY)
@@ -73,50 +47,18 @@ def log_to_come(batches: int, promise: Promise) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Sums of earlier batches, the older ones in groups, from which an onset is read.
-
-    Attributes
-    ----------
-    first : (B,) array of int
-        The first batch of each group, in the segment.
-    sums : (B, 3, 2, K) array of float32
-        Their u, a and b.
-    """
+    """Sums of earlier batches, the older ones in groups, from which an onset is read."""
 
     first: tuple[int, ...]
     sums: FloatArray
 
     @classmethod
     def empty(cls, checks: int) -> Self:
-        """No batches yet.
-
-        Parameters
-        ----------
-        checks : int
-            How many checks there are.
-
-        Returns
-        -------
-        Blocks
-            Of no batch.
-        """
+        """No batches yet."""
         return cls((), np.zeros((0, 3, 2, checks), dtype=np.float32))
 
     def after(self, batch: int, sums: FloatArray) -> Blocks:
-        """Add a batch; where there are too many groups, join the two shortest neighbours.
-
-        Parameters
-        ----------
-        batch : int
-            Its number in the segment.
-        sums : (3, 2, K) array
-            Of the batch.
-
-        Returns
-        -------
-        Blocks
-            At most 48 groups, of which the last 32 are single batches.
-        """
+        """Add a batch; where there are too many groups, join the two shortest neighbours."""
         first = (*self.first, batch)
         held = np.concatenate([self.sums, sums[None].astype(np.float32)])
         if len(first) <= MAX_BLOCKS:
@@ -130,25 +72,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class PanelWealth:
-    """What the bets of one panel have become.
-
-    Attributes
-    ----------
-    log_bets : (2, K, L) array
-        Of both sides of every check and every stake, mixed over onsets so far.
-    log_moved : (M * R,) array
-        Of every recalibration; empty where there are none.
-    peaks : (K,) array
-        The largest log evidence of every check by itself, so far.
-    sides : (K,) array
-        The side that had more of it then: +1 or -1; +1 where evidence has never risen.
-    known : Recalibrations
-        Of earlier rows.
-    blocks : Blocks
-        Sums of earlier batches.
-    rows : (K,) array
-        How many rows every check has bet on: those where its function is not 0.
-    """
+    """What the bets of one panel have become."""
 
     log_bets: FloatArray
     log_moved: FloatArray
@@ -160,22 +84,7 @@ class PanelWealth:
 
     @classmethod
     def begun(cls, panel: CheckPanel, promise: Promise, *, moved: bool) -> Self:
-        """Before the first batch.
-
-        Parameters
-        ----------
-        panel : CheckPanel
-            The checks.
-        promise : Promise
-            What is promised.
-        moved : bool
-            Whether recalibrations bet, too.
-
-        Returns
-        -------
-        PanelWealth
-            Nothing has begun.
-        """
+        """Before the first batch."""
         checks = len(panel.checks)
         bets = np.full((2, checks, STAKES.size), -np.inf)
         return cls(
@@ -189,40 +98,12 @@ class PanelWealth:
         )
 
     def by_check(self, batches: int, promise: Promise) -> FloatArray:
-        """Log evidence of every check by itself, (K,).
-
-        Parameters
-        ----------
-        batches : int
-            How many batches of the segment are behind.
-        promise : Promise
-            What is promised.
-
-        Returns
-        -------
-        (K,) array
-            Mixed over sides, stakes and onsets.
-        """
+        """Log evidence of every check by itself, (K,)."""
         to_come = log_to_come(batches, promise)
         return _mixed(np.logaddexp(self.log_bets, to_come) + LOG_CHANCES, (0, 2))
 
     def total(self, panel: CheckPanel, batches: int, promise: Promise) -> float:
-        """Log evidence of the whole panel.
-
-        Parameters
-        ----------
-        panel : CheckPanel
-            Its weights.
-        batches : int
-            How many batches of the segment are behind.
-        promise : Promise
-            What is promised.
-
-        Returns
-        -------
-        float
-            The mixture of all bets.
-        """
+        """Log evidence of the whole panel."""
         share = RECALIBRATED if self.log_moved.size else 0.0
         parts = [self.by_check(batches, promise) + np.log(panel.weights * (1 - share))]
         if self.log_moved.size:
@@ -242,30 +123,7 @@ class PanelWealth:
         restarts: bool = False,
         keeps_blocks: bool = True,
     ) -> PanelWealth:
-        """Take in a batch.
-
-        Parameters
-        ----------
-        panel : CheckPanel
-            The checks.
-        parts : iterable of ((K, m) array, BatchRows)
-            The rows of the batch, some at a time: functions of the checks, and labels.
-        batch : int
-            Its number in the segment, or since bets were begun anew, from 1.
-        promise : Promise
-            What is promised.
-        tolerance : float
-            Bias that is let pass.
-        restarts : bool
-            Whether bets begin anew with this batch.
-        keeps_blocks : bool
-            Whether sums are kept for the onset.
-
-        Returns
-        -------
-        PanelWealth
-            After the batch.
-        """
+        """Take in a batch."""
         begun = PanelWealth.begun(panel, promise, moved=bool(self.log_moved.size))
         held = replace(begun, known=self.known) if restarts else self
         sums, ratios, known, rows = _read(panel, held, parts, tolerance)
@@ -282,28 +140,7 @@ class PanelWealth:
         *,
         keeps_blocks: bool = True,
     ) -> PanelWealth:
-        """Take in a batch whose sums are known.
-
-        Parameters
-        ----------
-        sums : (3, 2, K) array
-            u, a and b of the batch.
-        ratios : (M * R,) array
-            Log-likelihood ratios of the recalibrations.
-        known : Recalibrations
-            After the batch.
-        batch : int
-            Its number, from 1.
-        promise : Promise
-            What is promised.
-        keeps_blocks : bool
-            Whether sums are kept for the onset.
-
-        Returns
-        -------
-        PanelWealth
-            After the batch.
-        """
+        """Take in a batch whose sums are known."""
         onset = log_onset(batch, promise)
         found = replace(
             self,

@@ -357,30 +357,7 @@ def audit_classes(
     robustness: bool,
     progress: bool | None,
 ) -> MulticlassAudit:
-    """Audit more than two classes; everything but the tasks has been checked.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels, probabilities and covariates, those of the tasks, too.
-    names : sequence of str
-        Covariates to judge on.
-    tasks : sequence of Task
-        The numbers.
-    alpha, tolerance : float
-        Error that is allowed, and the size of bias that matters.
-    draws, seed : int
-        Of the redrawn labels.
-    robustness : bool
-        Whether to say why it is not told what would overturn the audit.
-    progress : bool, optional
-        Whether to show which stage is at work.
-
-    Returns
-    -------
-    MulticlassAudit
-        All that was found.
-    """
+    """Audit more than two classes; everything but the tasks has been checked."""
     begun = time.perf_counter()
     rows: Any = sample
     if tasks:

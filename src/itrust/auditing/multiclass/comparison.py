@@ -136,26 +136,7 @@ def compare_classes(
     draws: int,
     seed: int,
 ) -> ClassesComparison:
-    """Compare models of more than two classes; settings have been checked.
-
-    Parameters
-    ----------
-    models : mapping of names to samples
-        Same labels, classes, covariates and design.
-    tasks : list of Task
-        Numbers to report.
-    on : tuple of str or None
-        What to judge on; None: all covariates.
-    alpha : float
-        Of the intervals.
-    draws, seed : int
-        Of the redrawn labels.
-
-    Returns
-    -------
-    ClassesComparison
-        Scores and tests of each model, and paired differences.
-    """
+    """Compare models of more than two classes; settings have been checked."""
     names, samples = list(models), list(models.values())
     for name, sample in zip(names[1:], samples[1:], strict=True):
         _refuse_other_rows(names[0], samples[0], name, sample)

@@ -85,20 +85,7 @@ class ClassesWithheld:
 
 
 def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
-    """Take out of an audit what fewer than `min_cell` rows of a class, or of others, stand behind.
-
-    Parameters
-    ----------
-    audit : MulticlassAudit
-        Not changed.
-    min_cell : int
-        Fewest rows; 1 shows everything.
-
-    Returns
-    -------
-    MulticlassAudit
-        A copy whose `withheld` says how many entries were left out.
-    """
+    """Take out of an audit what fewer than `min_cell` rows of a class or of others carry."""
     least = Disclosure(min_cell).min_cell  # refuses what is no number of rows
     if audit.whole is not None and audit.withheld is not None:
         return disclosed_classes(audit.whole, max(least, audit.withheld.min_cell))
@@ -428,18 +415,6 @@ def joined_classes(totals: IntArray, least: int) -> frozenset[int]:
     The rows of all classes sum to the rows that are known, so one class of few rows takes another
     with it. That no row at all is of a class tells of no row.
 
-    Parameters
-    ----------
-    totals : (classes,) array of int
-        Rows of each class.
-    least : int
-        Fewest rows.
-
-    Returns
-    -------
-    frozenset of int
-        None, or at least two classes with at least `least` rows together, if there are so many.
-
     Examples
     --------
     >>> import numpy as np
@@ -465,18 +440,6 @@ def withheld_cells(counts: IntArray, least: int) -> BoolArray:
     A cell goes where it, or the rest of its row, holds fewer than `least` rows. Then the smallest
     others go until the withheld cells of every row and every column are none, or at least two with
     enough rows in sum, and no withheld cell follows from all sums together.
-
-    Parameters
-    ----------
-    counts : (groups, classes) array of int
-        Rows.
-    least : int
-        Fewest rows.
-
-    Returns
-    -------
-    (groups, classes) array of bool
-        True for cells that go.
 
     Examples
     --------

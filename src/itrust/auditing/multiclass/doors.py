@@ -15,17 +15,7 @@ from itrust.tasks import Task, as_tasks
 
 
 class ClassesCommission(NamedTuple):
-    """What is to be audited, where labels have classes.
-
-    Attributes
-    ----------
-    sample : MulticlassSample
-        All rows and covariates, those of the tasks, too.
-    names : tuple of str
-        Covariates that the probabilities are judged on.
-    tasks : list of Task
-        The numbers to be reported.
-    """
+    """What is to be audited, where labels have classes."""
 
     sample: MulticlassSample
     names: tuple[str, ...]
@@ -79,22 +69,7 @@ def classes_asked(
     model_settings: Mapping[str, Any],
     rng: Rng,
 ) -> ClassesCommission | None:
-    """Tell a sample, a scan or a model of classes from everything else.
-
-    Parameters
-    ----------
-    sample, X, y, tasks, on
-        As `audit` was called.
-    model_settings : mapping of str to object
-        What goes with a model only; None where it was not given.
-    rng : int, Generator or None
-        The seed of the folds, if there are any.
-
-    Returns
-    -------
-    ClassesCommission or None
-        None where there are two classes of a model, or no classes at all.
-    """
+    """Tell a sample, a scan or a model of classes from everything else."""
     found = as_classes(sample)
     if found is None:
         if not model_of_classes(sample, X, y, model_settings.get("pos_label")):

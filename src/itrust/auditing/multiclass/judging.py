@@ -38,28 +38,7 @@ def judge_classes(
     alpha: float,
     tolerance: float,
 ) -> Judgement:
-    """Follow the table of `itrust.auditing.Verdict` for all classes together.
-
-    Parameters
-    ----------
-    test : MulticlassResult
-        Of all classes given the covariates.
-    parts : sequence of ClassPart
-        Every class against the rest.
-    missed : ClassesMissed or None
-        What could have been missed.
-    tasks : sequence of TaskResult
-        The user's numbers.
-    n : int
-        Number of rows.
-    alpha, tolerance : float
-        Error that is allowed, and the size of bias that matters.
-
-    Returns
-    -------
-    Judgement
-        Its evidence names the class.
-    """
+    """Follow the table of `itrust.auditing.Verdict` for all classes together."""
     # A tolerance that suits a class of a few rows would be out of reach for all others.
     rates = [min(part.mean.predicted, 1 - part.mean.predicted) for part in parts]
     rates = [rate for rate in rates if rate >= RARE]

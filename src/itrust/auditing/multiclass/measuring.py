@@ -48,17 +48,7 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class ClassDraws:
-    """What is the same for all classes.
-
-    Attributes
-    ----------
-    alpha : float
-        Error that all classes together are allowed.
-    draws, seed : int
-        How often labels are redrawn, and what makes the same draws again.
-    classes : int
-        Number of classes.
-    """
+    """What is the same for all classes."""
 
     alpha: float
     draws: int
@@ -77,20 +67,7 @@ class ClassDraws:
 
 
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Do the same for every item, some at a time; answers are in the order of the items.
-
-    Parameters
-    ----------
-    work : callable
-        Takes an item, gives an answer.
-    items : sequence
-        What to work on.
-
-    Returns
-    -------
-    list
-        The answers, which do not depend on the number of threads.
-    """
+    """Do the same for every item, some at a time; answers are in the order of the items."""
     threads = min(len(items), os.cpu_count() or 1)
     if threads <= 1:
         return [work(item) for item in items]
@@ -108,22 +85,7 @@ def classes_test(sample: MulticlassSample, settings: ClassDraws) -> MulticlassRe
 def class_parts(
     sample: MulticlassSample, test: MulticlassResult, settings: ClassDraws
 ) -> tuple[ClassPart, ...]:
-    """Measure every class against the rest.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        The rows, with the covariates to judge on.
-    test : MulticlassResult
-        Of the same rows.
-    settings : ClassDraws
-        Error and draws.
-
-    Returns
-    -------
-    tuple of ClassPart
-        One for each class, in order.
-    """
+    """Measure every class against the rest."""
     binary = [sample.one_class(name) for name in sample.classes]
 
     def measured(k: int) -> ClassPart:
@@ -179,24 +141,7 @@ def _diagnosis(sample: Sample, settings: ClassDraws) -> Diagnosis:
 def classes_overall(
     sample: MulticlassSample, test: MulticlassResult, pairs: ClassMatrix, settings: ClassDraws
 ) -> ClassesOverall:
-    """Judge calibration whatever the covariates: the top label, and all classes together.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-    test : MulticlassResult
-        Given the covariates, which is one closed test with it.
-    pairs : ClassMatrix
-        The matrix of classes, whose sums it rests on.
-    settings : ClassDraws
-        Error and draws.
-
-    Returns
-    -------
-    ClassesOverall
-        With the scores.
-    """
+    """Judge calibration whatever the covariates: the top label, and all classes together."""
     top = top_label(sample)
     (rate,) = evaluate_tasks(
         top, [prevalence()], alpha=settings.alpha, draws=settings.draws, rng=settings.seed
@@ -220,22 +165,7 @@ def classes_overall(
 def pairs_of(
     sample: MulticlassSample, parts: Sequence[ClassPart], settings: ClassDraws
 ) -> ClassMatrix:
-    """Which class is taken for which, and in which groups.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-    parts : sequence of ClassPart
-        Every class against the rest.
-    settings : ClassDraws
-        Error and draws.
-
-    Returns
-    -------
-    ClassMatrix
-        The matrix of classes and the groups.
-    """
+    """Which class is taken for which, and in which groups."""
     found = class_matrix(
         sample,
         alpha=settings.alpha,
@@ -249,22 +179,7 @@ def pairs_of(
 def classes_missed(
     sample: MulticlassSample, parts: Sequence[ClassPart], alpha: float
 ) -> ClassesMissed | None:
-    """How small a bias of a class the intervals of its groups would have shown.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        The rows.
-    parts : sequence of ClassPart
-        Every class against the rest, with its groups.
-    alpha : float
-        Error of all classes together.
-
-    Returns
-    -------
-    ClassesMissed or None
-        None where rows are not independent, or no label can vary.
-    """
+    """How small a bias of a class the intervals of its groups would have shown."""
     if not sample.design.rows_are_independent or np.isin(sample.p, (0.0, 1.0)).all():
         return None
     w = sample.weights_or_ones

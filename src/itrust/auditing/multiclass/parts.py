@@ -239,22 +239,7 @@ class ClassesMissed:
 
 
 def multiplied(diagnosis: Diagnosis, classes: int, alpha: float) -> Diagnosis:
-    """Adjust groups and slices for all classes; their intervals have a share of alpha already.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-        Made with alpha / classes.
-    classes : int
-        Number of classes.
-    alpha : float
-        Of all classes together.
-
-    Returns
-    -------
-    Diagnosis
-        P-values times the number of classes: at most alpha where an interval excludes 0.
-    """
+    """Adjust groups and slices for all classes; their intervals have a share of alpha already."""
     groups, slices = diagnosis.groups, diagnosis.slices
     if groups is not None:
         own = _times(groups.groups, classes, alpha)

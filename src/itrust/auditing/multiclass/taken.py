@@ -230,20 +230,6 @@ def class_matrix(
     independent terms, with the categorical variance. The largest standard score of all pairs in
     every redraw, and Bonferroni's normal bound, both give critical values; the larger counts for
     p-values and intervals alike. Cost O(n K draws).
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-    alpha : float
-        Error that all pairs together are allowed.
-    draws, seed : int
-        Of the redrawn labels; fewer where rows times classes are very many.
-
-    Returns
-    -------
-    ClassMatrix
-        Without groups; `pair_groups` finds these.
     """
     p, codes, k = sample.p, sample.codes, len(sample.classes)
     design, weights = sample.design, sample.weights_or_ones
@@ -395,22 +381,7 @@ def _standard_errors(
 def pair_groups(
     classes: Sequence[Any], tables: Sequence[Sequence[GroupBias]], alpha: float
 ) -> tuple[PairGroup, ...]:
-    """Find the groups where one class is shown to be too high and another too low.
-
-    Parameters
-    ----------
-    classes : sequence
-        Names of the classes.
-    tables : sequence of sequences of GroupBias
-        For each class its groups, with p-values adjusted for all classes.
-    alpha : float
-        Error that is allowed.
-
-    Returns
-    -------
-    tuple of PairGroup
-        Those with the largest shown biases, at most 40.
-    """
+    """Find the groups where one class is shown to be too high and another too low."""
     by_place: dict[Predicate, list[tuple[Any, GroupBias]]] = {}
     for name, groups in zip(classes, tables, strict=True):
         for group in groups:

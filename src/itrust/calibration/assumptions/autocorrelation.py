@@ -14,19 +14,7 @@ MIN_PAIRS = 2
 
 @dataclass(frozen=True)
 class Autocorrelation:
-    """How residuals of one time go with those of a later one.
-
-    Attributes
-    ----------
-    lag : int
-        How many times lie between the two, the later one included.
-    correlation : float
-        Of the standardised mean residuals; 0 where none of them varies.
-    stderr : float
-        Its standard error if rows are independent; 0 where none of them varies.
-    pairs : int
-        How many pairs of times it rests on.
-    """
+    """How residuals of one time go with those of a later one."""
 
     lag: int
     correlation: float
@@ -42,21 +30,6 @@ def residual_autocorrelation(sample: Sample, order: object, lag: int = 1) -> Aut
     With m pairs of T times, the correlation is (sum of z_t z_(t + lag) / m) / (sum of z_t^2 / T),
     and its standard error sqrt(sum of z_t^2 z_(t + lag)^2) / m over the same: products of
     independent times have the mean 0, whatever their variances are. Costs O(n log n).
-
-    Parameters
-    ----------
-    sample : Sample
-        Its labels and predictions; rows with p of 0 or 1 are left out, and weights do not count.
-    order : column of n dates or numbers
-        When each row was. Rows of one day, or with the same number, make one time; a time follows
-        the one before it that has rows, whatever lies between.
-    lag : int
-        How many times apart the residuals are; 1 by default.
-
-    Returns
-    -------
-    Autocorrelation
-        The correlation, its standard error under independence, and the number of pairs.
 
     Examples
     --------

@@ -29,19 +29,7 @@ AS_MUCH = 0.8  # of the largest correlation, from which on the coarser column is
 
 @dataclass(frozen=True)
 class Dependence:
-    """Rows whose labels go together.
-
-    Attributes
-    ----------
-    kind : {"column", "alike", "order"}
-        What such rows share: the value of a column (or of two), p and covariates, or a place.
-    correlation : float
-        Of their residuals, less that of rows which only share a bias.
-    rows, units : int
-        How many rows share a unit, and how many units there are; 0 for an order.
-    names : tuple of str
-        The columns.
-    """
+    """Rows whose labels go together."""
 
     kind: Literal["column", "alike", "order"]
     correlation: float

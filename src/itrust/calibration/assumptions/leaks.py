@@ -19,15 +19,7 @@ WINDOW = 2  # rows on each side
 
 @dataclass(frozen=True)
 class Leak:
-    """A covariate that is or foretells something else.
-
-    Attributes
-    ----------
-    name : str
-        The covariate.
-    kind : {"label", "p", "1 - p", "index"}
-        What it is or foretells.
-    """
+    """A covariate that is or foretells something else."""
 
     name: str
     kind: Literal["label", "p", "1 - p", "index"]

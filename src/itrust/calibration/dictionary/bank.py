@@ -30,34 +30,7 @@ CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 
 @dataclass(frozen=True, eq=False)
 class Bank:
-    """Entries made of features, ready for a pass over the rows.
-
-    Attributes
-    ----------
-    entries : tuple of Entry
-        Those that have null variance.
-    features : tuple
-        The distinct features of all entries.
-    scales : mapping
-        How the numbers are put on the scale of their ranks.
-    centres : (R,) array
-        Taken off, so that features are uncorrelated with the overall level under the null.
-    mixtures : tuple of Mixture
-        Features that are made of other features; they come after those.
-    selector : (E, R + Q) sparse array
-        scale^2 where an entry uses a feature or a mixture of features.
-    single : (E,) array
-        The feature of an entry that has one only, else -1.
-    moments : NullMoments
-        Of every entry on the pilot rows.
-    unit : float
-        Weights are divided by this.
-    dtype : numpy type
-        Of the features.
-    is_studentised : bool
-        Whether the variance of the residuals is wanted for every check; else for checks of several
-        features alone, which need it for their pairs.
-    """
+    """Entries made of features, ready for a pass over the rows."""
 
     entries: tuple[Entry, ...]
     features: tuple[Feature, ...]
@@ -114,15 +87,7 @@ class Bank:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Features that are uncorrelated under the null, made of features that need not be.
-
-    Attributes
-    ----------
-    columns : (r,) array
-        Numbers of the features that are mixed.
-    matrix : (q, r) array
-        What each contributes.
-    """
+    """Features that are uncorrelated under the null, made of features that need not be."""
 
     columns: IntArray
     matrix: FloatArray
@@ -176,20 +141,6 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     """Number the features, centre them, and work out the null moments on the pilot rows.
 
     Entries without null variance are left out.
-
-    Parameters
-    ----------
-    entries : sequence of Entry
-        Made of features.
-    pilot : Pilot
-        Random rows of the whole.
-    unit : float
-        Weights are divided by this.
-
-    Returns
-    -------
-    Bank
-        Ready for a pass over the rows.
     """
     points, variances = pilot.points, pilot.variances / unit**2
     features, index = numbered(entries)

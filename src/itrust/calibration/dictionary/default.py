@@ -86,16 +86,6 @@ def default_dictionary_for(points: Points) -> Dictionary:
     entries, tenths, both tails and one crossed with the prediction; per category its levels, one
     by one and together; all trends and all quadratics together; pairs; and the default kernel on
     everything at four widths.
-
-    Parameters
-    ----------
-    points : Points
-        Predictions and covariates.
-
-    Returns
-    -------
-    Dictionary
-        With the shares that are stated in this module.
     """
     described = [_Described.of(column) for column in points.columns]
     useful = [column for column in described if column.is_useful]
@@ -118,16 +108,6 @@ def contrast_entries(points: Points) -> tuple[Entry, ...]:
     """Checks of one feature each that read covariates alone, for contrasts between classes.
 
     The overall level, missing values, levels, trends and, of few numbers, their quarters.
-
-    Parameters
-    ----------
-    points : Points
-        Rows without labels.
-
-    Returns
-    -------
-    tuple of Entry
-        At most 60, the overall level first.
     """
     useful = [c for c in map(_Described.of, points.columns) if c.is_useful]
     numbers = [column for column in useful if column.is_number]
@@ -149,16 +129,6 @@ def direction_dictionary(points: Points) -> Dictionary:
     The overall level, plain and by precision; slope, quadratic and fifths of the prediction;
     missing values, levels, trends, quadratics, quarters and tails of the covariates; levels with
     the slope of the prediction; pairs of levels, of trends and of both.
-
-    Parameters
-    ----------
-    points : Points
-        Rows without labels.
-
-    Returns
-    -------
-    Dictionary
-        Of at most 240 entries of one feature each, the overall level first.
     """
     useful = [c for c in map(_Described.of, points.columns) if c.is_useful]
     numbers = [column for column in useful if column.is_number]

@@ -45,31 +45,7 @@ class Scaling(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One check.
-
-    Parameters
-    ----------
-    name : str
-        In words: "age: trend", "income x race".
-    family : str
-        Entries of a family share its weight.
-    covariates : tuple of str
-        Names of the covariates it reads; empty for the prediction alone.
-    features : tuple
-        The kernel is the sum of scale^2 phi(row) phi(row') over features; each feature is
-        centred so that it is uncorrelated with the overall level when the model is calibrated.
-    scales : tuple of float
-        One for each feature.
-    kernel : LocalKernel, optional
-        Instead of features.
-    shape : Shape
-        The kind of bias it looks for.
-    where : Predicate
-        The rows it is about; everywhere unless it is about a part of them.
-    scaling : Scaling
-        Whether features are brought to the same null variance first, or also made uncorrelated;
-        no label is needed for that.
-    """
+    """One check."""
 
     name: str
     family: str

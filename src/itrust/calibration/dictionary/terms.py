@@ -150,20 +150,7 @@ class Wave(Term):
 
 
 def fading(width: float, order: int) -> float:
-    """Give the root of the eigenvalue of a Gaussian on [0, 1], reflected at its ends.
-
-    Parameters
-    ----------
-    width : float
-        Of the Gaussian, on the scale of ranks.
-    order : int
-        Number of the cosine wave.
-
-    Returns
-    -------
-    float
-        1 at order 0, falling with the order.
-    """
+    """Give the root of the eigenvalue of a Gaussian on [0, 1], reflected at its ends."""
     return math.exp(-((math.pi * order * width) ** 2) / 4)
 
 

@@ -36,21 +36,7 @@ LEFT_OUT = ("full",)  # families whose place the joint form takes
 
 @dataclass(frozen=True, eq=False)
 class JointForm:
-    """One kernel on all probabilities and covariates, as features that all classes share.
-
-    Attributes
-    ----------
-    kernel : LocalKernel
-        With its widths.
-    plan : LowRankPlan or None
-        Landmarks; None where the kernel is taken as it is.
-    whole : (r, n) array or None
-        Features of all rows, where the kernel is taken as it is.
-    sd, skewness : float
-        Of the sum over classes under the null, in units of the weights.
-    names : tuple of str
-        The columns that stand for the probabilities.
-    """
+    """One kernel on all probabilities and covariates, as features that all classes share."""
 
     kernel: LocalKernel
     plan: LowRankPlan | None
@@ -88,21 +74,7 @@ class JointForm:
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Functions of the covariates that contrasts between classes are summed along.
-
-    Attributes
-    ----------
-    entries : tuple of Entry
-        One feature each; the overall level is the first.
-    scales : mapping
-        How numbers are put on the scale of their ranks.
-    centres : (g,) array
-        Taken off trends; groups are taken as they are.
-    pairs : (m, 2) array of int
-        Classes that are contrasted: those that the model confuses most, in this order.
-    left_out : int
-        Pairs that are not contrasted although they could stand for each other.
-    """
+    """Functions of the covariates that contrasts between classes are summed along."""
 
     entries: tuple[Entry, ...]
     scales: dict[ColumnName, RankScale]
@@ -128,27 +100,7 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class ClassChecks:
-    """All that can be known before a label is looked at.
-
-    Attributes
-    ----------
-    rows : RowsOfClasses
-        The rows.
-    dictionary : Dictionary
-        The checks of every class.
-    banks : tuple of Bank
-        Those of them that can vary, ready for a pass.
-    weights : tuple of arrays
-        Of the checks of a class; they sum to 1.
-    joint : JointForm
-        Of all classes together.
-    contrasts : Contrasts
-        Between classes.
-    unit : float
-        Weights are divided by this.
-    dtype : numpy type
-        Of features.
-    """
+    """All that can be known before a label is looked at."""
 
     rows: RowsOfClasses
     dictionary: Dictionary
@@ -183,22 +135,7 @@ class ClassChecks:
 
 
 def prepare_classes(rows: RowsOfClasses, draws: int, engine: Factor | None = None) -> ClassChecks:
-    """Choose features and landmarks from probabilities and covariates alone.
-
-    Parameters
-    ----------
-    rows : RowsOfClasses
-        Labels are not looked at.
-    draws : int
-        How many will be made.
-    engine : Factor, optional
-        Whose tolerance and rank the joint form keeps.
-
-    Returns
-    -------
-    ClassChecks
-        Ready for a pass.
-    """
+    """Choose features and landmarks from probabilities and covariates alone."""
     unit = rows.unit
     some, pilot = rows.spread(POINTS), rows.spread(PILOT_ROWS)
     w2 = np.square(pilot.weights_or_ones)

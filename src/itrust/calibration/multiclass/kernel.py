@@ -37,24 +37,7 @@ from itrust.nulls import (
 def joint_statistics(
     sample: MulticlassSample, null: ClassNull, draws: int, seed: int, engine: Engine
 ) -> FloatArray:
-    """KLCE^2 of every class with the joint kernel for the data and all draws, (K, 1 + draws).
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        The rows.
-    null : CategoryDraws or Rademacher
-        Who draws.
-    draws, seed : int
-        How many draws, and from which seed.
-    engine : Engine
-        Who evaluates the kernel.
-
-    Returns
-    -------
-    (K, 1 + draws) array
-        The data first.
-    """
+    """KLCE^2 of every class with the joint kernel for the data and all draws, (K, 1 + draws)."""
     rows = CheckedRows.of(sample)
     form = joint_form(rows, rows.unit)
     columns = joint_points(rows, form.names).columns

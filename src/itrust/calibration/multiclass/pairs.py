@@ -26,22 +26,7 @@ CLEAR = 2.58  # null standard deviations by which each class has to be off
 def taken_for(
     table: ClassTable, classes: Sequence[Any], adjusted: FloatArray, own: FloatArray
 ) -> tuple[TakenFor, ...]:
-    """What every contrast between two classes shows, the largest scores first.
-
-    Parameters
-    ----------
-    table : ClassTable
-        Scores of the data and of every draw.
-    classes : sequence
-        Names of the classes.
-    adjusted, own : (E,) arrays
-        P-values of all checks of the table, adjusted for all and as the only one.
-
-    Returns
-    -------
-    tuple of TakenFor
-        One for each contrast that can vary.
-    """
+    """What every contrast between two classes shows, the largest scores first."""
     rows = table.pairs
     scores = table.scaled.log_tails[rows, 0] + table.log_weights[rows]
     order = np.argsort(-scores, kind="stable").tolist()
@@ -80,20 +65,7 @@ def taken_for(
 
 
 def pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]:
-    """Say so where only some pairs of classes are contrasted.
-
-    Parameters
-    ----------
-    contrasts : Contrasts
-        With the pairs that are.
-    classes : sequence
-        Names of the classes.
-
-    Returns
-    -------
-    tuple of str
-        Empty where all pairs are.
-    """
+    """Say so where only some pairs of classes are contrasted."""
     if not contrasts.left_out:
         return ()
     kept = len(contrasts.pairs)

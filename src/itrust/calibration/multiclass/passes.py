@@ -24,19 +24,7 @@ MIN_COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class ClassSums(Additive):
-    """Sums over rows, the data first.
-
-    Attributes
-    ----------
-    banks : tuple of BankSums
-        Of every class.
-    joint : (K, r, columns) array
-        Sums of residuals along the features of the joint form.
-    diagonals : (K, columns) array
-        Its diagonal terms.
-    contrasts : (K, g, columns) array
-        Sums of residuals along functions of the covariates.
-    """
+    """Sums over rows, the data first."""
 
     banks: tuple[BankSums, ...]
     joint: FloatArray
@@ -46,21 +34,7 @@ class ClassSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class ContrastMoments(Additive):
-    """What the null law of contrasts is made of: sums over all rows.
-
-    Attributes
-    ----------
-    covariance : (g, K, K) array
-        Of sums along a function, for all pairs of classes.
-    with_level : (g, K, K) array
-        Of these with the sums over all rows.
-    cubes : (g, K, 3) array
-        Sums of w^3 phi^3 times p, p^2 and p^3.
-    mixed : (g, K, K) array
-        Sums of w^3 phi^3 p_a^2 p_b.
-    weight : (g,) array
-        Sums of w |phi|.
-    """
+    """What the null law of contrasts is made of: sums over all rows."""
 
     covariance: FloatArray
     with_level: FloatArray
@@ -79,26 +53,7 @@ def batches(checks: ClassChecks, draws: range) -> Iterator[range]:
 def class_sums(
     checks: ClassChecks, null: ClassNull, draws: range, seed: int, advance: Advance | None = None
 ) -> ClassSums:
-    """Sum the residuals of the data and of some draws along all features.
-
-    Parameters
-    ----------
-    checks : ClassChecks
-        What is summed.
-    null : CategoryDraws or Rademacher
-        Who draws: classes, or signs of clusters.
-    draws : range
-        Numbers of the draws.
-    seed : int
-        Same seed, same draws.
-    advance : callable, optional
-        Told the number of rows done.
-
-    Returns
-    -------
-    ClassSums
-        The data as column 0.
-    """
+    """Sum the residuals of the data and of some draws along all features."""
     work = _SumsWork(checks.without_rows(), null, draws, seed)
     total: ClassSums = checks.rows.total(work, chunk_rows(checks), advance)
     return total

@@ -314,20 +314,7 @@ class MulticlassResult(WithRun):
 
 
 def taken_for_of(pairs: Sequence[TakenFor], alpha: float = 0.05) -> tuple[TakenFor, ...]:
-    """The contrasts that count at this alpha, each pair of classes once.
-
-    Parameters
-    ----------
-    pairs : sequence of TakenFor
-        The largest scores first.
-    alpha : float
-        Adjusted p-values up to this count.
-
-    Returns
-    -------
-    tuple of TakenFor
-        Only those where one class is too low and the other too high.
-    """
+    """The contrasts that count at this alpha, each pair of classes once."""
     told: dict[frozenset[Any], TakenFor] = {}
     for pair in pairs:
         if pair.pvalue <= alpha and pair.both_sides:

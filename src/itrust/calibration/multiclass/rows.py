@@ -76,53 +76,14 @@ class RowsOfClasses(ABC):
 
     @abstractmethod
     def spread(self, size: int, first: int = 0) -> CheckedRows:
-        """Random rows, always the same ones, after the first so many, in their order.
-
-        Parameters
-        ----------
-        size : int
-            How many at most.
-        first : int
-            How many are left out that a call without it gives.
-
-        Returns
-        -------
-        CheckedRows
-            These rows.
-        """
+        """Random rows, always the same ones, after the first so many, in their order."""
 
     @abstractmethod
     def chunks(self, size: int) -> Iterator[CheckedRows]:
-        """All rows in order; chunks end at multiples of the size.
-
-        Parameters
-        ----------
-        size : int
-            Rows at a time.
-
-        Returns
-        -------
-        iterator of CheckedRows
-            Each knows the number of its first row.
-        """
+        """All rows in order; chunks end at multiples of the size."""
 
     def total(self, work: RowsWork, size: int, advance: Advance | None = None) -> Any:
-        """Add up what chunks of rows contribute, in their order.
-
-        Parameters
-        ----------
-        work : callable
-            Takes some rows and arrays to use again, and gives sums. Other machines are sent it.
-        size : int
-            Rows at a time.
-        advance : callable, optional
-            Told the number of rows done.
-
-        Returns
-        -------
-        Additive
-            The sums of all rows.
-        """
+        """Add up what chunks of rows contribute, in their order."""
         scratch = Scratch()
         found = ordered_map(
             lambda rows: work(rows, scratch), self.chunks(size), available_threads()
@@ -137,56 +98,16 @@ class RowsOfClasses(ABC):
 
     @abstractmethod
     def described_by(self, code: int) -> Sample:
-        """One class of all rows, or of random ones, against the rest.
-
-        Parameters
-        ----------
-        code : int
-            Position of the class.
-
-        Returns
-        -------
-        Sample
-            In memory.
-        """
+        """One class of all rows, or of random ones, against the rest."""
 
     @abstractmethod
     def one_class(self, code: int) -> Source:
-        """One class against the rest, for the binary test's engines.
-
-        Parameters
-        ----------
-        code : int
-            Position of the class.
-
-        Returns
-        -------
-        Source
-            The same rows.
-        """
+        """One class against the rest, for the binary test's engines."""
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows(RowsOfClasses):
-    """Rows of several classes in memory: all of them, or some.
-
-    Attributes
-    ----------
-    p : (n, K) array
-        Probabilities.
-    codes : (n,) array of int
-        Positions of the labels' classes.
-    columns : tuple of Column
-        The covariates.
-    weights : (n,) array or None
-        None if all rows count alike.
-    units : (n,) array of int or None
-        Clusters; None where rows are independent.
-    first : int
-        Number of the first row in the whole.
-    sample : MulticlassSample or None
-        Where the rows come from; None for some of them.
-    """
+    """Rows of several classes in memory: all of them, or some."""
 
     p: FloatArray
     codes: IntArray
@@ -287,19 +208,7 @@ class CheckedRows(RowsOfClasses):
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows(RowsOfClasses):
-    """Rows of several classes in files, of which random ones are at hand.
-
-    Attributes
-    ----------
-    scan : MulticlassScan
-        The files.
-    survey : ClassSurvey
-        What a first pass has told.
-    machines : Dask or None
-        Whose workers read the rows; None for this process.
-    parts : tuple of FilePart
-        The pieces that they read.
-    """
+    """Rows of several classes in files, of which random ones are at hand."""
 
     scan: MulticlassScan
     survey: ClassSurvey
@@ -373,15 +282,7 @@ class _OnChunks:
 
 @dataclass(frozen=True, eq=False)
 class OneClassPiece:
-    """One class of some rows in files against the rest, as workers read them.
-
-    Attributes
-    ----------
-    scan : MulticlassScan
-        These rows.
-    code : int
-        Position of the class.
-    """
+    """One class of some rows in files against the rest, as workers read them."""
 
     scan: MulticlassScan
     code: int
@@ -404,15 +305,7 @@ class OneClassPiece:
 
 @dataclass(frozen=True, eq=False)
 class OneClassRows:
-    """One class of rows in files against the rest, as engines take them.
-
-    Attributes
-    ----------
-    whole : StreamedRows
-        Rows of all classes.
-    code : int
-        Position of the class.
-    """
+    """One class of rows in files against the rest, as engines take them."""
 
     whole: StreamedRows
     code: int

@@ -13,18 +13,6 @@ TIE = 1e-12  # probabilities that differ by no more than rounding
 def top_label(sample: MulticlassSample) -> Sample:
     """Make a sample of whether the class with the largest probability is right.
 
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-
-    Returns
-    -------
-    Sample
-        Labels that are 1 where it is, its probabilities, the design; no covariates. Of equal
-        probabilities one is drawn by lot, from the row's number and the names of the classes, so
-        that neither the labels nor the order of the classes have a say.
-
     Examples
     --------
     >>> import itrust as it
@@ -56,19 +44,7 @@ def _largest(sample: MulticlassSample) -> IntArray:
 
 
 def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
-    """Brier's and the logarithmic loss of every row, (n,) each.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-
-    Returns
-    -------
-    tuple of two arrays
-        Half the sum over classes of (y - p)^2, which is (y - p)^2 for two, and minus the log of the
-        label's probability.
-    """
+    """Brier's and the logarithmic loss of every row, (n,) each."""
     own = sample.p[np.arange(sample.n), sample.codes]
     squares = (np.square(sample.p).sum(axis=1) - 2 * own + 1) / 2
     with np.errstate(divide="ignore"):
@@ -76,19 +52,6 @@ def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
 
 
 def mean_loss(sample: MulticlassSample, losses: FloatArray) -> float:
-    """Mean of a loss by the weights of the rows.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        The rows.
-    losses : (n,) array
-        From `class_losses`; they may be infinite.
-
-    Returns
-    -------
-    float
-        Rows of weight 0 count nothing, whatever their loss.
-    """
+    """Mean of a loss by the weights of the rows."""
     w = sample.weights_or_ones
     return float(w[w > 0] @ losses[w > 0] / w.sum())

@@ -43,23 +43,7 @@ MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can b
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """What every check shows, the data first.
-
-    Attributes
-    ----------
-    checks : ClassChecks
-        What was summed.
-    law : ContrastLaw
-        Of contrasts between classes.
-    weights : (E,) array
-        Of all checks: the joint form, vectors, those of each class, pairs. They sum to 1.
-    scaled : ScaledChecks
-        Log tails and standardised values; the statistic is the sum over classes.
-    statistics : (K, 1 + draws) array
-        What each class contributes to the statistic.
-    is_single : (E,) array
-        Whether a check is a sum along one feature, which has a sign.
-    """
+    """What every check shows, the data first."""
 
     checks: ClassChecks
     law: ContrastLaw
@@ -129,23 +113,7 @@ class ClassTable:
 
 @dataclass(frozen=True, eq=False)
 class ContrastLaw:
-    """The null law of contrasts between classes; no label is looked at.
-
-    Attributes
-    ----------
-    vectors : (a,) array of int
-        Functions of the covariates along which classes can vary.
-    mixing : sequence of (q, K) arrays
-        What turns the sums of all classes into uncorrelated ones, for each of these.
-    means, sds, skews : (a,) arrays
-        Of the squared length of what they give.
-    pairs : (m, 3) array of int
-        First class, second class, function: contrasts that can vary.
-    level : (m,) array
-        What is taken off for the contrast of all rows; 0 unless the function is a trend.
-    sd, skewness : (m,) arrays
-        Of the contrasts.
-    """
+    """The null law of contrasts between classes; no label is looked at."""
 
     vectors: IntArray
     mixing: Sequence[FloatArray]
@@ -169,33 +137,7 @@ def class_table(
     law: ContrastLaw | None = None,
     is_even: BoolArray | None = None,
 ) -> ClassTable:
-    """Score the data and all draws by every check.
-
-    Parameters
-    ----------
-    checks : ClassChecks
-        From `prepare_classes`.
-    null : CategoryDraws or Rademacher
-        Who draws: classes, or signs of clusters.
-    draws : int
-        How many draws.
-    seed : int
-        Same seed, same draws.
-    advance : callable, optional
-        Told the number of rows done.
-    symmetric : sequence of (E,) arrays of bool
-        Of every class, which checks add up sums over clusters that are nearly symmetric; where
-        draws keep clusters together.
-    law : ContrastLaw, optional
-        From `contrast_law`, if it is known already.
-    is_even : (K,) array of bool, optional
-        Whose sums over clusters are nearly symmetric; default: those of every class.
-
-    Returns
-    -------
-    ClassTable
-        The data first.
-    """
+    """Score the data and all draws by every check."""
     law = contrast_law(checks, contrast_moments(checks)) if law is None else law
     scaled, statistics = _scored(checks, law, null, range(draws), seed, advance)
     singles = [bank.single >= 0 for bank in checks.banks]

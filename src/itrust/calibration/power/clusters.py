@@ -23,23 +23,7 @@ MAX_CLUSTERS = 4_096  # that stand for all
 
 
 def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Clustering | None:
-    """Settle how alike labels of a cluster are taken to be.
-
-    Parameters
-    ----------
-    source : Source
-        The rows; only a sample has clusters.
-    icc : float or None
-        As stated; None: estimated from the labels.
-    careful : bool
-        Whether to allow for everything from 0 to the upper end of the interval, or else to take
-        the estimate.
-
-    Returns
-    -------
-    Clustering or None
-        None where rows are independent.
-    """
+    """Settle how alike labels of a cluster are taken to be."""
     sample = source.in_memory
     stated = None if icc is None else _checked(icc)
     if sample is not None and sample.design.known_by_replicates:
@@ -99,25 +83,7 @@ def _variances(sample: Sample) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ClusterLaw:
-    """What clusters do to sums along features: their variances, and how well these are known.
-
-    Attributes
-    ----------
-    least, icc : float
-        Ends of what the intra-cluster correlation may be. The smaller one counts for contrasts
-        within clusters, which correlation makes more precise.
-    freedom : float
-        Degrees of freedom of the clusters.
-    sums : (K, R) array
-        Sums over clusters of every feature times the standard deviation of the label, in units
-        such that their products add up to those of all clusters.
-    alone : (R,) array
-        Sums of the squares of what was summed, over rows.
-    pilot : (m,) array of int
-        Clusters of the rows that stand for all, in the order of their tickets.
-    n : int
-        Number of rows in the whole.
-    """
+    """What clusters do to sums along features: their variances, and how well these are known."""
 
     least: float
     icc: float
@@ -129,22 +95,7 @@ class ClusterLaw:
 
     @classmethod
     def of(cls, clustering: Clustering, sample: Sample, bank: Bank) -> ClusterLaw:
-        """Sum the features of a sample over its clusters, or over some that stand for them.
-
-        Parameters
-        ----------
-        clustering : Clustering
-            Says how alike labels of a cluster are.
-        sample : Sample
-            The rows.
-        bank : Bank
-            Gives the features.
-
-        Returns
-        -------
-        ClusterLaw
-            Cost: one pass over the rows, without draws.
-        """
+        """Sum the features of a sample over its clusters, or over some that stand for them."""
         assert sample.cluster is not None
         unit = np.unique(sample.cluster, return_inverse=True)[1]
         clusters = int(unit.max()) + 1
@@ -185,76 +136,26 @@ class ClusterLaw:
     def covariances(
         self, columns: IntArray, independent: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Null covariances of sums along some features, at both ends of the correlation.
-
-        Parameters
-        ----------
-        columns : (r,) array of int
-            The features.
-        independent : (r, r) array
-            The covariance if rows were independent, all rows.
-
-        Returns
-        -------
-        least, most : (r, r) arrays
-            With the part that rows of a cluster share.
-        """
+        """Null covariances of sums along some features, at both ends of the correlation."""
         own = self.sums[:, columns]
         shared = own.T @ own - independent
         return independent + self.least * shared, independent + self.icc * shared
 
     def effect(self, columns: IntArray, scales: FloatArray, independent: FloatArray) -> float:
-        """Design effect of a check of several features: the ratio of the norms of covariances.
-
-        Parameters
-        ----------
-        columns, independent
-            As for `covariances`.
-        scales : (r,) array
-            Of the features in the check.
-
-        Returns
-        -------
-        float
-            The larger of those at the ends of the correlation; 1 where nothing varies.
-        """
+        """Design effect of a check of several features: the ratio of the norms of covariances."""
         parts = (independent, *self.covariances(columns, independent))
         alone, *both = (np.linalg.norm(scales[:, None] * part * scales) for part in parts)
         return float(max(both) / alone) if alone > 0 else 1.0
 
     def shared(self, v: FloatArray) -> SharedNoise:
-        """What rows of a cluster share, among the first of those that stand for all.
-
-        Parameters
-        ----------
-        v : (m,) array
-            Variances of the labels of these rows.
-
-        Returns
-        -------
-        SharedNoise
-            Pairs of rows of a cluster are rarer among them than in the whole, and count for more.
-        """
+        """What rows of a cluster share, among the first of those that stand for all."""
         number = v.size
         unit = np.unique(self.pilot[:number], return_inverse=True)[1]
         sums = csr_array((np.sqrt(v), (unit, np.arange(number))))
         return SharedNoise(v, sums, self.least * self.n / number, self.icc * self.n / number)
 
     def student(self, normal: FloatArray, times: float) -> FloatArray:
-        """How much larger Student's quantiles are than normal ones, with so many times the rows.
-
-        Parameters
-        ----------
-        normal : (k,) array
-            Normal quantiles, above 0.
-        times : float
-            More clusters of the same kind.
-
-        Returns
-        -------
-        (k,) array
-            Factors of at least 1.
-        """
+        """How much larger Student's quantiles are than normal ones, with so many times the rows."""
         found = -stdtrit(self.freedom_with(times), ndtr(-normal))
         return np.maximum(found / normal, 1.0)
 
@@ -265,17 +166,7 @@ class ClusterLaw:
 
 @dataclass(frozen=True, eq=False)
 class SharedNoise:
-    """Noise of labels of some rows, part of which rows of a cluster share.
-
-    Attributes
-    ----------
-    v : (m,) array
-        Variances of the labels.
-    sums : (clusters, m) sparse array
-        The standard deviation of every label, in the row of its cluster.
-    least, most : float
-        How much pairs of rows of a cluster count, at the ends of the correlation.
-    """
+    """Noise of labels of some rows, part of which rows of a cluster share."""
 
     v: FloatArray
     sums: csr_array
@@ -283,36 +174,13 @@ class SharedNoise:
     most: float
 
     def variance(self, shares: FloatArray) -> FloatArray:
-        """Variance of sums of shares times residuals, the larger one of both ends.
-
-        Parameters
-        ----------
-        shares : (m, k) array
-            What each row counts.
-
-        Returns
-        -------
-        (k,) array
-            Of each sum.
-        """
+        """Variance of sums of shares times residuals, the larger one of both ends."""
         alone = self.v @ np.square(shares)
         pairs = np.square(self.sums @ shares).sum(axis=0) - alone
         return np.asarray(alone + np.maximum(self.least * pairs, self.most * pairs))
 
     def effect(self, matrix: FloatArray) -> float:
-        """How much larger the standard deviation of a form over pairs of rows is.
-
-        Parameters
-        ----------
-        matrix : (m, m) array
-            Of the form; its diagonal does not count.
-
-        Returns
-        -------
-        float
-            sqrt(tr(P S P S) / tr(P V P V)) with the covariance S and the variances V of the
-            labels, the larger one of both ends; at least that of the rows alone.
-        """
+        """How much larger the standard deviation of a form over pairs of rows is."""
         pairs = matrix - np.diag(np.diagonal(matrix))
         alone = pairs * self.v
         together = np.asarray(self.sums.T @ (self.sums @ pairs)).T - alone

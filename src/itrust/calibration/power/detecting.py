@@ -114,24 +114,7 @@ def detectable_by(
     simulations: int = 0,
     icc: float | None = None,
 ) -> Detectable:
-    """The same for a test that was made already: what it prepared and drew serves again.
-
-    Parameters
-    ----------
-    test : PreparedTest
-        From `prepared_test`, over a dictionary.
-    alpha, power : float
-        The size of the test, and the power with which a shift shall be seen.
-    simulations : int
-        Number of simulated samples; 0 leaves the simulation out.
-    icc : float, optional
-        As for `detectable`.
-
-    Returns
-    -------
-    Detectable
-        The smallest shifts by region.
-    """
+    """The same for a test that was made already: what it prepared and drew serves again."""
     if not test.result.is_adaptive:
         raise InputError(
             "{argument} must be made over a dictionary, not one kernel", argument="test"

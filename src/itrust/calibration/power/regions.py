@@ -29,17 +29,7 @@ Codes = NDArray[np.integer]  # small ones, for there may be many rows
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Regions that share no row.
-
-    Attributes
-    ----------
-    parts : tuple of Predicate
-        The regions.
-    codes : (n,) array of int
-        In which of them each row lies; -1 if in none.
-    pilot : (m,) array of int
-        The same for the rows that stand for all.
-    """
+    """Regions that share no row."""
 
     parts: tuple[Predicate, ...]
     codes: Codes
@@ -103,20 +93,7 @@ def _counts(codes: Codes, number: int) -> IntArray:
 
 
 def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
-    """All rows, then every covariate by itself: levels of a category, tenths of a number.
-
-    Parameters
-    ----------
-    points : Points
-        All rows, which regions are cut from and counted in.
-    pilot : Points
-        Rows that stand for them; regions without any are left out.
-
-    Returns
-    -------
-    iterator of Cut
-        One for all rows and one for each of the first 60 covariates with parts.
-    """
+    """All rows, then every covariate by itself: levels of a category, tenths of a number."""
     yield Cut.of((Everywhere(),), points, pilot)
     for _, parts in islice(_with_parts(points), MAX_CUT):
         cut = Cut.of(parts, points, pilot)
@@ -124,18 +101,7 @@ def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
 
 
 def pairs_of(points: Points, pilot: Points) -> Iterator[Cut]:
-    """Pairs of parts of two covariates with at least 1 % of the rows, numbers in fifths.
-
-    Parameters
-    ----------
-    points, pilot : Points
-        As for `cuts_of`.
-
-    Returns
-    -------
-    iterator of Cut
-        One for each pair of the covariates that are crossed.
-    """
+    """Pairs of parts of two covariates with at least 1 % of the rows, numbers in fifths."""
     cuts = []
     for _, parts in islice(_with_parts(points, FIFTHS), MAX_CROSSED):
         cut = Cut.of(parts, points, pilot)
@@ -145,18 +111,7 @@ def pairs_of(points: Points, pilot: Points) -> Iterator[Cut]:
 
 
 def left_out(points: Points) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name the covariates of which no part, and no pair of parts, is looked at.
-
-    Parameters
-    ----------
-    points : Points
-        All rows.
-
-    Returns
-    -------
-    uncut, uncrossed : tuples of str
-        Those after the first 60, and after the first 20, that differ between rows.
-    """
+    """Name the covariates of which no part, and no pair of parts, is looked at."""
     uncut = islice(_with_parts(points), MAX_CUT, None)
     uncrossed = islice(_with_parts(points, FIFTHS), MAX_CROSSED, None)
     return tuple(column.name for column, _ in uncut), tuple(column.name for column, _ in uncrossed)

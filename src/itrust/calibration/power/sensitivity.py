@@ -50,21 +50,7 @@ NORMALS = ndtri(sobol_points(BEST_SINGLES, 256, seed=0))
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """Where a region lies among the rows that stand for all, and the checks that see it best.
-
-    Attributes
-    ----------
-    rows : (r,) array of int
-        The rows inside, out of those that stand for all.
-    times, kernel_times : float
-        How many times more rows of the whole lie inside than one would think by these rows, and by
-        those of them on which kernels are known.
-    singles, forms, kernels : arrays of int
-        The best checks of one feature, of several features, and kernels.
-    normals : (256, singles) array
-        Normal numbers with the null correlations of the singles, each in the direction in which a
-        shift up moves it.
-    """
+    """Where a region lies among the rows that stand for all, and the checks that see it best."""
 
     rows: IntArray
     times: float
@@ -94,37 +80,7 @@ class _Move:
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Power of the best check against a shift of some rows, by normal approximation.
-
-    Attributes
-    ----------
-    bank : Bank
-        The checks that are made of features.
-    p, weights : (m,) arrays
-        Of rows that stand for all, in random order.
-    features : (m, R) array
-        Their features.
-    expected, null_sd : (E,) arrays
-        Null means of the diagonals, and null standard deviations, of the checks that are made of
-        features, all rows.
-    covariances : mapping
-        For checks of several features: their null covariances, all rows; with clusters one for each
-        end of what the correlation may be.
-    kernels : tuple
-        Checks that are kernels, on the first of these rows.
-    critical_up, critical_down : (E,) arrays
-        Standardised values that reach the critical score, on the positive and negative side.
-    critical_normal : (E,) array
-        The same without skewness.
-    effects : (E,) array
-        Design effects of the checks that are made of features; 1 without clusters.
-    normal : (E,) array
-        Normal quantiles with the tails of the critical values, for both sides together.
-    n : int
-        Number of rows in the whole.
-    law : ClusterLaw or None
-        What clusters do; None if rows are independent.
-    """
+    """Power of the best check against a shift of some rows, by normal approximation."""
 
     bank: Bank
     p: FloatArray
@@ -194,20 +150,7 @@ class Sensitivity:
         )
 
     def areas(self, inside: csr_array, shares: FloatArray) -> list[Area]:
-        """Find the checks that see each of some regions best.
-
-        Parameters
-        ----------
-        inside : (G, m) sparse array
-            1 where a row lies inside a region; every region has at least one.
-        shares : (G,) array
-            Shares of all rows that lie inside.
-
-        Returns
-        -------
-        list of Area
-            One for each region.
-        """
+        """Find the checks that see each of some regions best."""
         means = np.asarray(inside.multiply(self.weights).tocsr() @ self.features)  # (G, R)
         known = self.kernels[0].v.size if self.kernels else 0
         few = csr_array(inside[:, :known])

@@ -34,13 +34,7 @@ MAX_ROWS = 10**10
 
 @dataclass(frozen=True)
 class Demand:
-    """How sure a test shall be.
-
-    Attributes
-    ----------
-    alpha, power : float
-        The size of the test, and the power with which a bias shall be seen.
-    """
+    """How sure a test shall be."""
 
     alpha: float
     power: float
@@ -64,17 +58,7 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Some of the rows, and what the checks see of them.
-
-    Attributes
-    ----------
-    where : Predicate
-        Which rows.
-    share : float
-        Of all rows.
-    area : Area
-        Where they lie among those that stand for all.
-    """
+    """Some of the rows, and what the checks see of them."""
 
     where: Predicate
     share: float
@@ -83,25 +67,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class PowerSetting:
-    """A test that is ready, its critical score, and the rows that stand for all.
-
-    Attributes
-    ----------
-    prepared : Prepared
-        The test with its checks and plans.
-    sensitivity : Sensitivity
-        Its power against shifts, in closed form.
-    pilot : Points
-        Rows that stand for all, in random order.
-    critical : float
-        The score above which the test rejects.
-    power : float
-        The power that is wanted.
-    draws, seed : int
-        Behind the critical score.
-    clustering : Clustering or None
-        How alike labels of a cluster are taken to be; None if rows are independent.
-    """
+    """A test that is ready, its critical score, and the rows that stand for all."""
 
     prepared: Prepared
     sensitivity: Sensitivity

@@ -19,16 +19,6 @@ def hosmer_lemeshow(tallied: Tallied) -> ValidationStatistic:
 
     The rows are new to the model, so the law has as many degrees of freedom as groups, and not two
     fewer, which is for rows that a logistic model was fitted to.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-
-    Returns
-    -------
-    ValidationStatistic
-        "hosmer_lemeshow"; without a p-value where rows are clustered.
     """
     name = "hosmer_lemeshow"
     variance = group_variance(tallied.groups)
@@ -51,20 +41,7 @@ def group_variance(groups: Sums) -> FloatArray:
 
 
 def hosmer_lemeshow_of(residual: FloatArray, variance: FloatArray) -> FloatArray:
-    """The statistic; infinite where a group that cannot vary is off.
-
-    Parameters
-    ----------
-    residual : (..., g) array
-        Weights of label 1 less those expected.
-    variance : (g,) array
-        From `group_variance`.
-
-    Returns
-    -------
-    (...) array
-        Of each set of labels.
-    """
+    """The statistic; infinite where a group that cannot vary is off."""
     varies = variance > 0
     found = (np.square(residual[..., varies]) / variance[varies]).sum(axis=-1)
     off = (np.abs(residual[..., ~varies]) > 1e-9).any(axis=-1)
@@ -72,18 +49,7 @@ def hosmer_lemeshow_of(residual: FloatArray, variance: FloatArray) -> FloatArray
 
 
 def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
-    """Spiegelhalter's z (1986): the Brier score less its mean under calibration, standardised.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-
-    Returns
-    -------
-    ValidationStatistic
-        "spiegelhalter"; by the design's variance and Student's law where rows are clustered.
-    """
+    """Spiegelhalter's z (1986): the Brier score less its mean under calibration, standardised."""
     name, cells = "spiegelhalter", tallied.cells
     tilt = 1 - 2 * cells.p
     total = float((cells.sums.weights1 - cells.sums.weights * cells.p) @ tilt)
@@ -105,13 +71,7 @@ def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A mean score in three parts: score = miscalibration - discrimination + uncertainty.
-
-    Attributes
-    ----------
-    score, miscalibration, discrimination, uncertainty : float
-        Not negative; infinite where a label was called impossible, for the log score.
-    """
+    """A mean score in three parts: score = miscalibration - discrimination + uncertainty."""
 
     score: float
     miscalibration: float
@@ -121,18 +81,6 @@ class Decomposition:
 
 def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Give the rising values nearest to these in squares.
-
-    Parameters
-    ----------
-    values : (b, m) array
-        Several rows of values.
-    weights : (m,) array
-        Above 0.
-
-    Returns
-    -------
-    (b, m) array
-        Each row rises.
 
     Examples
     --------
@@ -148,16 +96,6 @@ def decompose(cells: PredictionCells) -> tuple[Decomposition, Decomposition]:
     """Split the Brier score and the log loss by isotonic recalibration (CORP).
 
     Dimitriadis, Gneiting and Jordan (2021).
-
-    Parameters
-    ----------
-    cells : PredictionCells
-        In the order of the prediction.
-
-    Returns
-    -------
-    Decomposition, Decomposition
-        Of the Brier score, and of the log loss.
     """
     sums, total = cells.sums, float(cells.sums.weights.sum())
     recalibrated = isotonic(sums.observed[None], sums.weights)[0]
@@ -180,20 +118,7 @@ def decompose(cells: PredictionCells) -> tuple[Decomposition, Decomposition]:
 
 
 def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatistic]:
-    """Area under the ROC curve with DeLong's interval (1988), and Gini's coefficient.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-    confidence : float
-        Coverage of the interval.
-
-    Returns
-    -------
-    list of ValidationStatistic
-        "auc" and "gini".
-    """
+    """Area under the ROC curve with DeLong's interval (1988), and Gini's coefficient."""
     sums = tallied.cells.sums
     zeros, ones = sums.weights0, sums.weights1
     if not (zeros.any() and ones.any()):
@@ -227,18 +152,7 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
 
 
 def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
-    """Net benefit at every threshold (Vickers and Elkin 2006).
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-
-    Returns
-    -------
-    tuple of DecisionPoint
-        By rising thresholds.
-    """
+    """Net benefit at every threshold (Vickers and Elkin 2006)."""
     between = tallied.between
     total = float(between.weights.sum())
     rate = float(between.weights1.sum()) / total

@@ -19,21 +19,6 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
 
     Events of a grade are redrawn from the binomial law at its mean prediction, which spreads as
     wide as that of different predictions, or wider.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-    draws : int
-        How often events are redrawn.
-    random : numpy Generator
-        Draws them.
-
-    Returns
-    -------
-    tuple of Grade
-        Without p-values where rows are clustered; with weights, adjusted ones only, for as many
-        rows as they are worth.
     """
     sums = tallied.grades
     rows, events = sums.rows, sums.ones
@@ -70,18 +55,6 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
 
 def grade_tests(rows: float, events: float, predicted: float) -> dict[str, float]:
     """P-values of one grade.
-
-    Parameters
-    ----------
-    rows, events : float
-        Rows, and those of label 1.
-    predicted : float
-        Mean prediction.
-
-    Returns
-    -------
-    dict
-        "binomial", "jeffreys", and both two-sided.
 
     Examples
     --------

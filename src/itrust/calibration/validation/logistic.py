@@ -17,15 +17,7 @@ FARTHEST = 1e4  # beyond the logit of every double; separated labels go there
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of several fits.
-
-    Attributes
-    ----------
-    coefficients : (b, k) array
-        Of each set of labels.
-    converged : (b,) array of bool
-        Whether the search came to an end; it does not where labels are separated.
-    """
+    """Coefficients of several fits."""
 
     coefficients: FloatArray
     converged: BoolArray
@@ -38,26 +30,7 @@ def fitted(
     weights: FloatArray,
     ones: FloatArray,
 ) -> LogisticFit:
-    """Maximise the likelihood of logistic regressions, by Newton's steps, halved if need be.
-
-    Parameters
-    ----------
-    features : (m, k) array
-        Of the cells.
-    start : (k,) array
-        Coefficients to begin with.
-    offset : (m,) array
-        Added to every logit.
-    weights : (m,) array
-        Of all rows of each cell.
-    ones : (b, m) array
-        Of the rows with label 1, for each set of labels.
-
-    Returns
-    -------
-    LogisticFit
-        One for each set of labels.
-    """
+    """Maximise the likelihood of logistic regressions, by Newton's steps, halved if need be."""
     b, k = len(ones), features.shape[1]
     found = np.tile(np.asarray(start, dtype=float), (b, 1))
     products = (features[:, :, None] * features[:, None, :]).reshape(len(features), k * k)
@@ -110,18 +83,5 @@ def _solved(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def information(features: FloatArray, weights: FloatArray, mean: FloatArray) -> FloatArray:
-    """Fisher's information of one fit.
-
-    Parameters
-    ----------
-    features : (m, k) array
-        Of the cells.
-    weights, mean : (m,) arrays
-        Of the cells: weights, and fitted probabilities.
-
-    Returns
-    -------
-    (k, k) array
-        Its inverse is the variance where every row counts alike.
-    """
+    """Fisher's information of one fit."""
     return np.asarray(features.T @ ((weights * mean * (1 - mean))[:, None] * features))

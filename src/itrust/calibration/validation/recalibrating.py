@@ -25,18 +25,6 @@ def intercept_and_slope(
     Rows whose prediction is exactly 0 or 1 and whose label agrees have a likelihood of 1 whatever
     the coefficients are, so the fit leaves them out; with the other label no finite
     coefficients fit.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows.
-    confidence : float
-        Coverage of the intervals.
-
-    Returns
-    -------
-    ValidationStatistic, ValidationStatistic
-        "intercept" and "slope".
     """
     found = _without_fit(tallied)
     names = ("intercept", "slope")

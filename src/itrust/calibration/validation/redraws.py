@@ -30,15 +30,7 @@ SMOOTH = {"ici": None, "e50": 0.5, "e90": 0.9, "emax": 1.0}
 
 @dataclass(frozen=True)
 class Redrawn:
-    """What redraws say of one statistic.
-
-    Attributes
-    ----------
-    pvalue : float
-        (1 + draws that look at least as bad) / (1 + draws).
-    expected : float or None
-        Mean over the draws, where that is of interest.
-    """
+    """What redraws say of one statistic."""
 
     pvalue: float
     expected: float | None = None
@@ -71,22 +63,7 @@ class _Units:
 
 
 def redrawn(tallied: Tallied, draws: int, random: np.random.Generator) -> dict[str, Redrawn]:
-    """Redraw labels, and compute every statistic on the data and on each draw.
-
-    Parameters
-    ----------
-    tallied : Tallied
-        Sums over all rows, which are independent.
-    draws : int
-        How many.
-    random : numpy Generator
-        Draws the labels.
-
-    Returns
-    -------
-    dict of str to Redrawn
-        By the names of the statistics.
-    """
+    """Redraw labels, and compute every statistic on the data and on each draw."""
     cells = _coarse(tallied)
     units = _Units.of(cells)
     compute = _Scores(cells, tallied)

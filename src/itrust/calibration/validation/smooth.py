@@ -25,34 +25,14 @@ ROOM = 1e-7  # of the smallest singular value in the largest
 
 @dataclass(frozen=True, eq=False)
 class Spline:
-    """A basis of the logit of the prediction.
-
-    Attributes
-    ----------
-    knots : (k,) array
-        On the logit scale; fewer than 3: a line.
-    features : (m, c) array
-        Of the cells whose prediction is neither 0 nor 1: a constant, the logit and, for three knots
-        or more, k - 2 cubic terms.
-    """
+    """A basis of the logit of the prediction."""
 
     knots: FloatArray
     features: FloatArray
 
 
 def spline_of(cells: PredictionCells) -> Spline:
-    """Choose knots and make the basis, from predictions alone.
-
-    Parameters
-    ----------
-    cells : PredictionCells
-        None at 0 or 1.
-
-    Returns
-    -------
-    Spline
-        With as many columns as the predictions can tell apart.
-    """
+    """Choose knots and make the basis, from predictions alone."""
     expected = float(cells.sums.rows @ cells.p)
     rarer = min(expected, float(cells.sums.rows.sum()) - expected)
     for number, least in EVENTS.items():
@@ -90,18 +70,6 @@ def _has_room(features: FloatArray, weights: FloatArray) -> bool:
 def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
     """Make Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots.
 
-    Parameters
-    ----------
-    x : (m,) array
-        Values.
-    knots : (k,) array
-        Rising, three or more.
-
-    Returns
-    -------
-    (m, k) array
-        The functions at the values.
-
     Examples
     --------
     >>> restricted_cubic(np.array([-1.0, 0.0, 2.0]), np.array([-1.0, 0.0, 1.0]))[:, 2]
@@ -129,15 +97,7 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class SmoothCurves:
-    """Smooth calibration curves of one or several sets of labels on the same cells.
-
-    Attributes
-    ----------
-    errors : (b, m) array
-        How far each cell's prediction is from the curve.
-    knots : int
-        How many the spline has; 0: a line in the logit.
-    """
+    """Smooth calibration curves of one or several sets of labels on the same cells."""
 
     errors: FloatArray
     knots: int
@@ -148,18 +108,6 @@ def smooth_curves(cells: PredictionCells, ones: FloatArray) -> SmoothCurves:
 
     Where labels are separated, coefficients grow without end, but the curve has a limit, which
     forty steps reach to the last digit that counts.
-
-    Parameters
-    ----------
-    cells : PredictionCells
-        In the order of the prediction.
-    ones : (b, m) array
-        Weights of label 1 in each cell, for each set of labels.
-
-    Returns
-    -------
-    SmoothCurves
-        With the distance of every cell.
     """
     weights = cells.sums.weights
     curve = ones / weights
@@ -180,23 +128,7 @@ def smooth_curves(cells: PredictionCells, ones: FloatArray) -> SmoothCurves:
 
 
 def quantile_of(values: FloatArray, cells: PredictionCells, level: float) -> float:
-    """Quantile of a value of the rows: interpolated between rows that count alike.
-
-    Parameters
-    ----------
-    values : (m,) array
-        Of the cells.
-    cells : PredictionCells
-        How many rows, or which weight, each stands for.
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    float
-        As `numpy.quantile` has it of all rows; with weights, the smallest value that a share
-        `level` of the weight does not exceed.
-    """
+    """Quantile of a value of the rows: interpolated between rows that count alike."""
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     if cells.are_weighted:

@@ -24,13 +24,7 @@ ROUNDING = 1e-14  # a mean of predictions is as close to 1 as this if all of the
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Rows and weights by label, in every one of several places.
-
-    Attributes
-    ----------
-    array : (7, m) array
-        Rows of label 0 and 1, their weights, their squared weights, and weights times predictions.
-    """
+    """Rows and weights by label, in every one of several places."""
 
     array: FloatArray
 
@@ -107,22 +101,7 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
 def sums_by_place(
     place: IntArray, number: int, y: FloatArray, p: FloatArray, w: FloatArray
 ) -> FloatArray:
-    """Sum over some rows, place by place.
-
-    Parameters
-    ----------
-    place : (n,) array of int
-        Where each row belongs, from 0.
-    number : int
-        Of places.
-    y, p, w : (n,) arrays
-        Labels, predictions and weights; rows of weight 0 do not count.
-
-    Returns
-    -------
-    (7, number) array
-        As in `Sums`.
-    """
+    """Sum over some rows, place by place."""
     counts = (w > 0).astype(float)
     square = w * w
     values = counts * (1 - y), counts * y, w * (1 - y), w * y, square * (1 - y), square * y, w * p
@@ -136,17 +115,7 @@ def _differ(sums: Sums) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PredictionCells:
-    """Rows gathered by their prediction, in its order; only cells that count.
-
-    Attributes
-    ----------
-    p : (m,) array
-        Prediction of each cell, or its mean.
-    sums : Sums
-        Of the rows in each cell.
-    are_weighted : bool
-        Whether rows count differently.
-    """
+    """Rows gathered by their prediction, in its order; only cells that count."""
 
     p: FloatArray
     sums: Sums
@@ -154,20 +123,7 @@ class PredictionCells:
 
     @classmethod
     def of_rows(cls, y: FloatArray, p: FloatArray, w: FloatArray | None) -> PredictionCells:
-        """Gather rows of exactly the same prediction.
-
-        Parameters
-        ----------
-        y, p : (n,) arrays
-            Labels and predictions.
-        w : (n,) array or None
-            Weights; None: every row counts alike.
-
-        Returns
-        -------
-        PredictionCells
-            One for each prediction that has a weight.
-        """
+        """Gather rows of exactly the same prediction."""
         weights = np.ones(y.size) if w is None else w
         values, place = np.unique(p, return_inverse=True)
         sums = Sums(sums_by_place(place, values.size, y, p, weights))
@@ -177,22 +133,7 @@ class PredictionCells:
 
     @classmethod
     def of_fine(cls, places: IntArray, array: FloatArray, are_weighted: bool) -> PredictionCells:
-        """Take sums over cells of `fine_place`.
-
-        Parameters
-        ----------
-        places : (u,) array of int
-            Numbers of the cells, rising: a mean that rounding takes out of its cell is put back.
-        array : (7, u) array
-            From `sums_by_place`, in the order of the cells.
-        are_weighted : bool
-            Whether rows have weights, which may all be 1.
-
-        Returns
-        -------
-        PredictionCells
-            Those that have a weight.
-        """
+        """Take sums over cells of `fine_place`."""
         sums = Sums(array)
         held = np.flatnonzero(sums.weights > 0)
         sums, place = sums.at(held), places[held]
@@ -230,18 +171,7 @@ class PredictionCells:
         return PredictionCells(self.p[kept], self.sums.at(kept), self.are_weighted)
 
     def merged(self, first: IntArray) -> PredictionCells:
-        """Put neighbouring cells together.
-
-        Parameters
-        ----------
-        first : (k,) array of int
-            Where each new cell begins, rising from 0.
-
-        Returns
-        -------
-        PredictionCells
-            k of them, at their mean predictions.
-        """
+        """Put neighbouring cells together."""
         sums = Sums(np.add.reduceat(self.sums.array, first, axis=1))
         last = np.append(first[1:], self.p.size) - 1
         mean = _ratio(sums.array[6], sums.weights)
@@ -259,18 +189,7 @@ CELLS = 2 * _HALF + 2  # about 210,000; the first and the last hold exactly 0 an
 
 
 def fine_place(p: FloatArray) -> IntArray:
-    """Number the cell of each prediction, in the order of predictions.
-
-    Parameters
-    ----------
-    p : (n,) array
-        Predictions.
-
-    Returns
-    -------
-    (n,) array of int
-        From 0, those of exactly 0, to `CELLS` - 1, those of exactly 1.
-    """
+    """Number the cell of each prediction, in the order of predictions."""
     distance = np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)
     step = _digits(distance) - _FIRST
     inside = np.where(p > 0.5, CELLS - 2 - step, 1 + step)

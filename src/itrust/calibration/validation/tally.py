@@ -40,36 +40,14 @@ PARTS = ("groups", "between", "cuts")  # of sums, beside those by cell
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Where predictions are cut.
-
-    Attributes
-    ----------
-    edges : (g - 1,) array
-        Between the groups of Hosmer and Lemeshow; a group is closed on the right.
-    thresholds : (t,) array
-        Of the decision curve; a prediction at a threshold is acted on.
-    cuts : (k,) array
-        Between grades, which are closed on the left; empty where grades are these groups, or a
-        column.
-    """
+    """Where predictions are cut."""
 
     edges: FloatArray
     thresholds: FloatArray
     cuts: FloatArray
 
     def sums(self, y: FloatArray, p: FloatArray, w: FloatArray) -> tuple[FloatArray, ...]:
-        """Sum over some rows: by group, between thresholds, and by grade.
-
-        Parameters
-        ----------
-        y, p, w : (n,) arrays
-            Labels, predictions and weights.
-
-        Returns
-        -------
-        tuple of (7, b) arrays
-            That add up over rows.
-        """
+        """Sum over some rows: by group, between thresholds, and by grade."""
         places = (
             np.searchsorted(self.edges, p),
             np.searchsorted(self.thresholds, p, side="right"),
@@ -84,17 +62,7 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class DesignRows:
-    """Rows of a design, for variances.
-
-    Attributes
-    ----------
-    design : Design
-        How they were drawn.
-    y, w : (n,) arrays
-        Labels and weights.
-    cell : (n,) array of int
-        Which cell each row is in; rows of weight 0 are in any.
-    """
+    """Rows of a design, for variances."""
 
     design: Design
     y: FloatArray
@@ -104,27 +72,7 @@ class DesignRows:
 
 @dataclass(frozen=True, eq=False)
 class Tallied:
-    """Sums over all rows.
-
-    Attributes
-    ----------
-    cells : PredictionCells
-        By prediction.
-    groups : Sums
-        By groups of Hosmer and Lemeshow, those with rows.
-    between : Sums
-        Below, between and above the thresholds.
-    grades : Sums
-        By grade.
-    names : tuple of str
-        Of the grades.
-    partition : Partition
-        Where predictions were cut.
-    gathered : bool
-        Whether cells hold several predictions.
-    rows : DesignRows or None
-        Of a design; None where rows are independent draws.
-    """
+    """Sums over all rows."""
 
     cells: PredictionCells
     groups: Sums
@@ -151,18 +99,7 @@ class Tallied:
         return self.rows is None and not self.cells.are_weighted
 
     def variance(self, zero: FloatArray, one: FloatArray) -> float:
-        """Variance of a sum over rows of weights times a value of prediction and label.
-
-        Parameters
-        ----------
-        zero, one : (m,) arrays
-            Values of the cells, for each label.
-
-        Returns
-        -------
-        float
-            The sum of squares for independent draws, otherwise that of the design.
-        """
+        """Variance of a sum over rows of weights times a value of prediction and label."""
         if self.rows is None:
             sums = self.cells.sums
             return float(sums.squares0 @ np.square(zero) + sums.squares1 @ np.square(one))
@@ -172,18 +109,7 @@ class Tallied:
 
 
 def edges_of(source: ScoreSource) -> FloatArray:
-    """Cut predictions into ten groups of the same weight, as the reliability curve of an audit.
-
-    Parameters
-    ----------
-    source : Sample, Scan or ScoredRows
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    (g - 1,) array
-        Rising; fewer than nine where predictions are tied.
-    """
+    """Cut predictions into ten groups of the same weight, as the reliability curve of an audit."""
     return equal_mass_edges(source, GROUPS)
 
 
@@ -192,17 +118,6 @@ def thresholds_of(source: ScoreSource) -> FloatArray:
 
     Quantiles of the predictions, with as few digits of the distance from 0 or 1 as leave them
     different: a threshold that all predictions exceed, or none, would tell nothing.
-
-    Parameters
-    ----------
-    source : Sample, Scan or ScoredRows
-        The rows; labels are not looked at.
-
-    Returns
-    -------
-    (t,) array
-        Rising, eleven at most; above the smallest prediction and not above the largest, unless all
-        predictions are 0 or 1, or alike.
     """
     found = quantiles_of(source, np.array([0.0, *LEVELS, 1.0]))
     low, high, own = found[0], found[-1], np.unique(found[1:-1])
@@ -230,22 +145,7 @@ def _with_digits(level: float, digits: int) -> float:
 
 
 def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
-    """Go over the rows once.
-
-    Parameters
-    ----------
-    source : Sample, Scan or ScoredRows
-        The rows; those of a design are in memory.
-    partition : Partition
-        Where predictions are cut.
-    column : GradeColumn or None
-        Grades that stand beside the rows or among the covariates; None: those of the partition.
-
-    Returns
-    -------
-    Tallied
-        The same for rows in memory and in files.
-    """
+    """Go over the rows once."""
     design = _design_of(source)
     if design is None and (isinstance(source, Scan) or source.n > rows_at_hand()):
         return _streamed(source, partition, column)
@@ -308,17 +208,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
 
 @dataclass(frozen=True, eq=False)
 class TallySums(Additive):
-    """Sums over some rows, which add up.
-
-    Attributes
-    ----------
-    places : (u,) array of int
-        Fine cells of the prediction that hold rows; those of many rows are all cells.
-    fine : (7, u) array
-        Sums in these cells.
-    groups, between, cuts : (7, b) arrays
-        As in `Partition.sums`.
-    """
+    """Sums over some rows, which add up."""
 
     places: IntArray
     fine: FloatArray
@@ -337,18 +227,7 @@ class TallySums(Additive):
         return replace(self, fine=self.fine.copy()).absorbed(other)
 
     def absorbed(self, other: TallySums) -> TallySums:
-        """Add other rows, into the arrays of these where they hold all cells.
-
-        Parameters
-        ----------
-        other : TallySums
-            Of other rows; not changed.
-
-        Returns
-        -------
-        TallySums
-            Of both, with all cells.
-        """
+        """Add other rows, into the arrays of these where they hold all cells."""
         fine = self.fine
         if self.places.size < CELLS:
             fine = np.zeros((FIELDS, CELLS))
@@ -360,22 +239,7 @@ class TallySums(Additive):
     def tallied(
         self, partition: Partition, are_weighted: bool, graded: GradeSums | None = None
     ) -> Tallied:
-        """Make what validation needs.
-
-        Parameters
-        ----------
-        partition : Partition
-            Where predictions were cut.
-        are_weighted : bool
-            Whether rows count differently.
-        graded : GradeSums, optional
-            By grade; default: grades are groups of the prediction.
-
-        Returns
-        -------
-        Tallied
-            Of all rows that were added up.
-        """
+        """Make what validation needs."""
         cells = PredictionCells.of_fine(self.places, self.fine, are_weighted)
         parts = (self.groups, self.between, self.cuts)
         return _finished(cells, parts, graded, partition, True, None)
@@ -420,35 +284,14 @@ def _interval(cuts: FloatArray, number: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GradeColumn:
-    """Grades of the rows: values beside them, or the name of a covariate.
-
-    Attributes
-    ----------
-    name : str
-        Of the grades, or of a covariate of the rows.
-    values : Column or None
-        Of all rows, where it is not a covariate.
-    """
+    """Grades of the rows: values beside them, or the name of a covariate."""
 
     name: str
     values: Column | None = None
 
     @classmethod
     def read(cls, grades: object, n: int) -> GradeColumn:
-        """Read grades that stand beside n rows.
-
-        Parameters
-        ----------
-        grades : column of n values
-            The grades; a series has a name.
-        n : int
-            How many rows there are.
-
-        Returns
-        -------
-        GradeColumn
-            With values.
-        """
+        """Read grades that stand beside n rows."""
         own = getattr(grades, "name", None)
         values = encode(own if isinstance(own, str) and own else "grades", grades)
         if len(values) != n:
@@ -461,20 +304,7 @@ class GradeColumn:
         return cls(values.name, values)
 
     def of(self, rows: int, first: int, points: Any) -> Column:
-        """Give the grades of consecutive rows.
-
-        Parameters
-        ----------
-        rows, first : int
-            How many, and the number of the first of them.
-        points : Points or None
-            Their covariates.
-
-        Returns
-        -------
-        Column
-            With a value for each of them.
-        """
+        """Give the grades of consecutive rows."""
         if self.values is not None:
             return self.values.take(slice(first, first + rows))
         own: Column = next(column for column in points.columns if column.name == self.name)
@@ -483,19 +313,7 @@ class GradeColumn:
 
 @dataclass(frozen=True, eq=False)
 class GradeSums:
-    """Sums by grade over some rows, which add up.
-
-    Attributes
-    ----------
-    sums : mapping of object to (7,) array
-        By level of a category, or by number; None stands for missing values.
-    names : mapping of object to str
-        What people call these values.
-    levels : tuple
-        Levels of a category in their order; empty for numbers, which have their own.
-    codes : mapping of object to object
-        What levels stand for, where value labels say so.
-    """
+    """Sums by grade over some rows, which add up."""
 
     sums: Mapping[Any, FloatArray] = field(default_factory=dict)
     names: Mapping[Any, str] = field(default_factory=dict)
@@ -504,20 +322,7 @@ class GradeSums:
 
     @classmethod
     def of(cls, column: Column, y: FloatArray, p: FloatArray, w: FloatArray) -> GradeSums:
-        """Sum over some rows.
-
-        Parameters
-        ----------
-        column : Column
-            Their grades.
-        y, p, w : (n,) arrays
-            Labels, predictions and weights.
-
-        Returns
-        -------
-        GradeSums
-            Of these rows.
-        """
+        """Sum over some rows."""
         values, place = np.unique(column.values, return_inverse=True)
         _refuse_more(values.size)
         parts = sums_by_place(place, values.size, y, p, w)
@@ -547,15 +352,7 @@ class GradeSums:
         return GradeSums(both, {**self.names, **other.names}, levels, codes)
 
     def finished(self) -> tuple[tuple[str, ...], Sums]:
-        """Put grades with rows that count in their order, missing values last.
-
-        Returns
-        -------
-        names : tuple of str
-            Of the grades.
-        sums : Sums
-            Over their rows.
-        """
+        """Put grades with rows that count in their order, missing values last."""
         position = {level: k for k, level in enumerate(self.levels)}
         kept = sorted(
             (key for key in self.sums if self.sums[key][2:4].sum() > 0),
@@ -566,13 +363,7 @@ class GradeSums:
 
 
 def refuse_many_grades(column: Column) -> None:
-    """Raise where a column has more values than there can be grades.
-
-    Parameters
-    ----------
-    column : Column
-        The grades of all rows, or of some.
-    """
+    """Raise where a column has more values than there can be grades."""
     _refuse_more(np.unique(column.values).size)
 
 
@@ -597,18 +388,6 @@ def _grade_key(column: Column, value: Any) -> Any:
 def grade_name(column: Column, value: Any) -> str:
     """What people call a grade.
 
-    Parameters
-    ----------
-    column : Column
-        The grades.
-    value : float or int
-        One of its values.
-
-    Returns
-    -------
-    str
-        The level, the number or the date.
-
     Examples
     --------
     >>> from itrust.data import encode
@@ -622,20 +401,7 @@ def grade_name(column: Column, value: Any) -> str:
 
 
 def checked_cuts(values: Sequence[float] | None, argument: str) -> FloatArray:
-    """Read rising numbers between 0 and 1.
-
-    Parameters
-    ----------
-    values : sequence of float or None
-        None: none.
-    argument : str
-        What they are called.
-
-    Returns
-    -------
-    (k,) array
-        Rising.
-    """
+    """Read rising numbers between 0 and 1."""
     if values is None:
         return np.zeros(0)
     try:

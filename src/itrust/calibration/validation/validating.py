@@ -172,22 +172,7 @@ def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn |
 
 
 def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Validation:
-    """Make all statistics of sums over rows.
-
-    Parameters
-    ----------
-    found : Tallied
-        Sums over all rows.
-    confidence : float
-        Coverage of the intervals.
-    draws, seed : int
-        How often labels are redrawn, and what draws them.
-
-    Returns
-    -------
-    Validation
-        All that `validation` gives.
-    """
+    """Make all statistics of sums over rows."""
     # Apart from the test's draws, which have the same seed, so that p-values are not tied to them.
     random = np.random.default_rng([23, seed])
     cells = found.cells

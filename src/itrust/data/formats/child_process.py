@@ -28,26 +28,7 @@ class ReaderFailedError(RuntimeError):
 def read_in_child(
     module: str, path: Path, cure: str, **request: Any
 ) -> tuple[dict[str, Any], pa.Table]:
-    """What a module beside this one reads: something to say, and rows.
-
-    Parameters
-    ----------
-    module : str
-        It has a function `read`, and `ERRORS` that mean that a file cannot be read.
-    path : Path
-        The file, for sentences.
-    cure : str
-        What to say if the process ended.
-    **request : object
-        What `read` is given, as JSON can hold it.
-
-    Returns
-    -------
-    about : dict
-        What was said.
-    rows : pyarrow.Table
-        Validated.
-    """
+    """What a module beside this one reads: something to say, and rows."""
     python = interpreter()
     if python is None:
         raise InputError(

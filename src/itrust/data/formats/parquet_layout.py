@@ -121,24 +121,7 @@ class ColumnPages:
 
 
 def rows_of_batches(path: Path, group: RowGroup, number: int, names: Sequence[str]) -> int:
-    """How many rows of a row group may be read at once; refuses pages that do not fit into memory.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    group : RowGroup
-        What its footer says of the row group.
-    number : int
-        Its number.
-    names : sequence of str
-        The columns that will be read.
-
-    Returns
-    -------
-    int
-        At most as many as a batch has.
-    """
+    """How many rows of a row group fit into memory at once; refuses larger pages."""
     chunks = [chunk for chunk in group.chunks if chunk.path[0] in names]
     with impossible(path, *DAMAGE):
         stamp = _stamp(path)

@@ -34,23 +34,6 @@ DateOrder = Literal["dmy", "mdy"]
 class TextForm:
     r"""How text files are written; what is not said is seen from the first lines of each file.
 
-    Parameters
-    ----------
-    separator : str, optional
-        One character that stands between columns, such as ";" or "tab". Default: comma, semicolon,
-        tab or bar, whichever the first line has most of.
-    decimal : {".", ","}, optional
-        The decimal sign. Default: a comma where the first lines have such numbers and no others,
-        and commas do not separate columns.
-    dates : {"dmy", "mdy"}, optional
-        Whether day or month comes first in dates such as 03/04/2024. Default: as the first lines
-        show it; dates with points have the day first.
-    na_values : tuple
-        Cells that stand for a missing value, besides empty ones, "NA" and the like.
-    texts : tuple of str
-        Columns that stay text, though all cells of a file may look like numbers; a file may lack
-        them.
-
     Examples
     --------
     >>> TextForm(separator="tab").separator, TextForm(dates="dmy").dates
@@ -91,21 +74,7 @@ AS_SEEN = TextForm()
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one file is written.
-
-    Attributes
-    ----------
-    separator, decimal : str
-        Between columns, and in numbers.
-    dates : tuple of str
-        Forms of dates beside ISO 8601, as strptime has them.
-    order : {"dmy", "mdy"} or None
-        Which comes first in them.
-    unclear : tuple of str
-        Columns with dates that may be read either way, which stay text.
-    has_rows : bool
-        Whether there is anything below the names of the columns.
-    """
+    """How one file is written."""
 
     separator: str
     decimal: str = "."
@@ -138,22 +107,7 @@ class Dialect:
 
 
 def dialect_of(path: Path, usual: str, form: TextForm) -> Dialect:
-    """How a file is written: as the user says, else as its first lines look.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which may be gzipped.
-    usual : str
-        The separator that its ending stands for.
-    form : TextForm
-        What the user says.
-
-    Returns
-    -------
-    Dialect
-        With nothing left open.
-    """
+    """How a file is written: as the user says, else as its first lines look."""
     place = path.stat()
     seen = replace(form, na_values=(), texts=())
     return _dialect_of(path, usual, seen, (place.st_mtime_ns, place.st_size))

@@ -23,24 +23,6 @@ def compact_fields(
 ) -> tuple[dict[int, Any], int]:
     """Some fields of a struct by number, and where it ends.
 
-    Parameters
-    ----------
-    held : bytes
-        What holds it; `IndexError` says that there are not enough of them.
-    at : int
-        Where it begins.
-    wanted : mapping
-        The fields that are given, each with those of its own that are.
-    depth : int
-        How deeply values may be nested.
-
-    Returns
-    -------
-    fields : dict
-        Whole numbers, bytes, lists and structs.
-    end : int
-        The place behind it.
-
     Examples
     --------
     >>> held = bytes([0x15, 0x04, 0x15, 0x81, 0x01, 0x18, 0x02, 65, 66, 0x00, 99])

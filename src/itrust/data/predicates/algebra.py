@@ -162,13 +162,7 @@ class Everywhere(Predicate):
 
 @dataclass(frozen=True)
 class _Joined(Predicate):
-    """Several predicates joined by a word.
-
-    Parameters
-    ----------
-    parts : tuple of Predicate
-        What is joined.
-    """
+    """Several predicates joined by a word."""
 
     _joined: ClassVar[np.ufunc]
     parts: tuple[Predicate, ...]
@@ -236,11 +230,6 @@ class Not(Predicate):
     """All other rows; those whose covariate is missing are among them.
 
     So "not age < 30" has rows without an age, and "age >= 30" has none of them.
-
-    Parameters
-    ----------
-    part : Predicate
-        What must not hold.
     """
 
     kind = "not"

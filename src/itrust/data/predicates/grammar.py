@@ -10,13 +10,7 @@ RESERVED = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"
 
 
 class WrittenNumber(float):
-    """A number that remembers how it was written: 007 may be a level.
-
-    Attributes
-    ----------
-    text : str
-        The number as it stood in the formula.
-    """
+    """A number that remembers how it was written: 007 may be a level."""
 
     text: str
 

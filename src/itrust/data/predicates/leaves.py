@@ -79,13 +79,6 @@ class Level(_OfOneColumn):
 
     Rows without a value are those of `Missing`.
 
-    Parameters
-    ----------
-    name : str
-        A covariate, or "prediction".
-    level : object
-        A level of a category, a number, or a date as text.
-
     Examples
     --------
     >>> south = Level("region", "south")
@@ -122,13 +115,6 @@ class OneOf(_OfOneColumn):
     """Rows with one of several values; in reading words, at most three are named.
 
     The same rows as those of `Level` for each value, joined by or.
-
-    Parameters
-    ----------
-    name : str
-        A covariate, or "prediction".
-    levels : tuple
-        The values, each as for `Level`.
 
     Examples
     --------
@@ -172,11 +158,6 @@ class Missing(_OfOneColumn):
 
     The prediction is never missing.
 
-    Parameters
-    ----------
-    name : str
-        The covariate that has no value there.
-
     Examples
     --------
     >>> str(Missing("age")), Missing("age").formula
@@ -203,17 +184,6 @@ class Missing(_OfOneColumn):
 @dataclass(frozen=True)
 class Between(_OfOneColumn):
     """Rows whose number is at least `low` and below `high`.
-
-    Parameters
-    ----------
-    name : str
-        A covariate that is a number or a date, or "prediction".
-    low, high : float
-        The ends; infinite where there is none. Dates are days since 1970-01-01.
-    text : str
-        The range in reading words, such as "30 to 40".
-    holds : {"number", "boolean", "date", "category"}
-        Kind of the column, which tells how the formula writes the ends.
 
     Examples
     --------
@@ -254,15 +224,6 @@ class Between(_OfOneColumn):
 @dataclass(frozen=True)
 class Compared(_OfOneColumn):
     """A covariate against a value; a missing value satisfies no comparison.
-
-    Parameters
-    ----------
-    name : str
-        A covariate, or "prediction".
-    sign : {"==", "!=", "<", "<=", ">", ">="}
-        Which comparison; a category knows == and != only.
-    value : object
-        A number, a level, or a date as text.
 
     Examples
     --------

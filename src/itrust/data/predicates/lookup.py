@@ -20,22 +20,7 @@ MICROSECONDS_OF_A_DAY = 86_400_000_000
 
 
 def column_of(points: Points, name: object, *, prediction: bool = True) -> Column:
-    """Find a covariate, or the prediction, by name; refuse a name that neither has.
-
-    Parameters
-    ----------
-    points : Points
-        The rows.
-    name : object
-        Text, else it is refused.
-    prediction : bool
-        Whether the prediction counts as a covariate.
-
-    Returns
-    -------
-    Column
-        A covariate that is called "prediction" goes before the prediction itself.
-    """
+    """Find a covariate, or the prediction, by name; refuse a name that neither has."""
     known = [column.name for column in points.columns]
     if not isinstance(name, str):
         example = (known or ["age"])[0]
@@ -100,22 +85,7 @@ def position_of(column: Column, value: object) -> int | None:
 
 
 def code_of(column: Column, value: Any, sign: str = "==") -> float:
-    """A value as the column holds it; refuses what cannot be compared with the column.
-
-    Parameters
-    ----------
-    column : Column
-        What is compared.
-    value : object
-        What it is compared with.
-    sign : str
-        By which comparison; a category knows == and != only.
-
-    Returns
-    -------
-    float
-        The position of a category's level, days since 1970-01-01, or the number itself.
-    """
+    """A value as the column holds it; refuses what cannot be compared with the column."""
     if column.is_category:
         if sign not in ("==", "!="):
             raise InputError(

@@ -22,21 +22,7 @@ MOST_PLACES = 16  # behind the point
 
 
 def cut_of(column: Column, parts: int = TENTHS) -> tuple[Predicate, ...]:
-    """Cut one covariate: levels of a category or of few numbers, parts of other numbers.
-
-    Parameters
-    ----------
-    column : Column
-        The covariate.
-    parts : int
-        How many parts a number has.
-
-    Returns
-    -------
-    tuple of Predicate
-        They share no row; rows without a value are a part of their own. Of more than 40 levels,
-        those with less than 1 % of the rows are left out, the most frequent 40 excepted.
-    """
+    """Cut one covariate: levels of a category or of few numbers, parts of other numbers."""
     return tuple(_of_column(column, parts))
 
 
@@ -53,40 +39,14 @@ def _of_column(column: Column, parts: int) -> Iterator[Predicate]:
 
 
 def level_of(column: Column, code: float) -> Predicate:
-    """The rows of a column with one value.
-
-    Parameters
-    ----------
-    column : Column
-        The column.
-    code : float
-        The value as the column holds it: for a category the position of a level.
-
-    Returns
-    -------
-    Predicate
-        A `Level`, or `Missing` for the level of missing values.
-    """
+    """The rows of a column with one value."""
     if is_missing_level(column, int(code)):
         return Missing(column.name)
     return Level(column.name, value_of(column, code))
 
 
 def parts_of(column: Column, parts: int) -> list[Between]:
-    """Cut a number into parts of about equal size that share no value; fewer where values tie.
-
-    Parameters
-    ----------
-    column : Column
-        Numbers, or dates as days since 1970-01-01.
-    parts : int
-        How many to make where values allow it.
-
-    Returns
-    -------
-    list of Between
-        From low to high; the first and the last have no outer end.
-    """
+    """Cut a number into parts of about equal size that share no value; fewer where values tie."""
     values, counts = np.unique(column.values[~column.missing], return_counts=True)
     middle = (np.cumsum(counts) - counts / 2) / max(int(counts.sum()), 1)
     part = np.minimum((middle * parts).astype(int), parts - 1)

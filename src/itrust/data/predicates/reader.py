@@ -52,17 +52,7 @@ Inside = TypeVar("Inside")
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of the text and where it begins.
-
-    Attributes
-    ----------
-    kind : {"number", "text", "quoted", "word", "sign"}
-        What it is.
-    text : str
-        As it stands there.
-    at : int
-        Number of its first character, from 0.
-    """
+    """A piece of the text and where it begins."""
 
     kind: str
     text: str
@@ -100,15 +90,7 @@ def parse_condition(text: str) -> Predicate:
 
 
 class ConditionReader:
-    """Recursive descent over tokens; every refusal points at a character.
-
-    Parameters
-    ----------
-    text : str
-        What is read.
-    start : int
-        The first character that belongs to it.
-    """
+    """Recursive descent over tokens; every refusal points at a character."""
 
     WHOLE: ClassVar[str] = "condition"  # what a text is, in refusals
     TOKENS: ClassVar[re.Pattern[str]] = TOKEN

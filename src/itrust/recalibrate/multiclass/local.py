@@ -148,17 +148,7 @@ CLASS_CORRECTION = Record(
 
 
 class LocalClasses(WrappedMethod):
-    """What `Local` learns of three classes and more; its settings are those of `method`.
-
-    Attributes
-    ----------
-    steps_, needed_, clusters_, edge_, corrections_
-        As in `Local`.
-    monotone_ : TemperatureScaling, VectorScaling, MatrixScaling, DirichletCalibration or None
-        The map; None: predictions as given.
-    supports_ : tuple of Support
-        For each class, where its probabilities and the covariates of the calibration rows lie.
-    """
+    """What `Local` learns of three classes and more; its settings are those of `method`."""
 
     _seconds = 40.0
     _LEARNED = Record(

@@ -49,23 +49,7 @@ STEM, DOT, GUIDE = CYCLE[4], CYCLE[1], "#ececec"
 
 
 class Panel(NamedTuple):
-    """Numbers of all rows, and how they are drawn.
-
-    Attributes
-    ----------
-    label : str
-        What the numbers are.
-    values : sequence of float
-        One a row; those that are not finite are told in words.
-    ends : sequence of pairs or None
-        Intervals, if there are any.
-    written : callable
-        How a number is written beside its row.
-    from_zero : bool
-        Whether the numbers are sizes, drawn as stems from the left end.
-    scale : {"linear", "log", "p"}
-        Of the axis; "p" is that of p-values, with a line at 0.05.
-    """
+    """Numbers of all rows, and how they are drawn."""
 
     label: str
     values: Sequence[float]

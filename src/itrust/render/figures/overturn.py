@@ -27,13 +27,7 @@ SHARE = "share of labels in error"
 
 @dataclass(eq=False)
 class TippingDisplay(Display, shows=Tipping, made_by="robustness"):
-    """P-values over the size of one kind of violation, and the size where the evidence ends.
-
-    Attributes
-    ----------
-    tipping : Tipping
-        One of `robustness(sample).violations`.
-    """
+    """P-values over the size of one kind of violation, and the size where the evidence ends."""
 
     tipping: Tipping
 
@@ -76,13 +70,7 @@ class RobustnessDisplay(Display, shows=Robustness, made_by="robustness"):
 
 @dataclass(eq=False)
 class PrudenceDisplay(Display, shows=PrudentResult, made_by="robustness"):
-    """Whether probabilities are shown to be too low: one sentence, for there is no size.
-
-    Attributes
-    ----------
-    prudence : PrudentResult
-        Of `robustness(sample).prudence`.
-    """
+    """Whether probabilities are shown to be too low: one sentence, for there is no size."""
 
     prudence: PrudentResult
 
@@ -95,13 +83,7 @@ class PrudenceDisplay(Display, shows=PrudentResult, made_by="robustness"):
 
 @dataclass(eq=False)
 class NumberRobustnessDisplay(Display, shows=NumberRobustness, made_by="robustness"):
-    """The interval of a number's bias over the size of a selection.
-
-    Attributes
-    ----------
-    number : NumberRobustness
-        One of `robustness(sample, tasks).numbers`.
-    """
+    """The interval of a number's bias over the size of a selection."""
 
     number: NumberRobustness
 

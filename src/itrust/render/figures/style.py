@@ -106,22 +106,7 @@ class Display(ABC):
 
 @singledispatch
 def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
-    """Draw a result; each display registers the result that it shows.
-
-    Parameters
-    ----------
-    result : Result
-        What to draw.
-    ax : matplotlib axes, optional
-        Where to draw; default: a new figure.
-    **settings : dict
-        What the display takes.
-
-    Returns
-    -------
-    Display
-        Drawn.
-    """
+    """Draw a result; each display registers the result that it shows."""
     del ax, settings  # those of the displays
     raise InputError(f"a {type(result).__name__} has no picture; to_dict() has its numbers")
 

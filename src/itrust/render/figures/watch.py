@@ -46,15 +46,7 @@ LOWEST = math.log10(0.01)  # evidence below it is drawn there
 
 @dataclass(eq=False)
 class WatchReportDisplay(Display, shows=WatchReport, made_by="watch_report"):
-    """Evidence over time on a log scale with the alarm line, and rates of every batch.
-
-    Attributes
-    ----------
-    report : WatchReport
-        Of `watch_report`.
-    axes_ : list of matplotlib axes
-        After `plot`: the evidence, and the rates below it; in given axes the evidence only.
-    """
+    """Evidence over time on a log scale with the alarm line, and rates of every batch."""
 
     report: WatchReport
     axes_: list[Axes] = field(default_factory=list, repr=False)
@@ -158,13 +150,7 @@ def _rates(ax: Axes, history: Sequence[BatchRecord]) -> None:
 
 @dataclass(eq=False)
 class NumberSoFarDisplay(Display, shows=NumberSoFar, made_by="Watch.tasks"):
-    """A number so far: the bias with its confidence sequence as it is now.
-
-    Attributes
-    ----------
-    number : NumberSoFar
-        One of `watch.tasks`.
-    """
+    """A number so far: the bias with its confidence sequence as it is now."""
 
     number: NumberSoFar
 

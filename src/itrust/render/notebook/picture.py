@@ -16,18 +16,7 @@ PIXELS_PER_INCH = 76  # on the screen: sharp where screens have finer dots
 
 
 def picture_of(result: object) -> str:
-    """An image of the result; nothing where it has none, or where matplotlib is missing.
-
-    Parameters
-    ----------
-    result : Result
-        What is drawn; no figure is left open, and none is shown by itself.
-
-    Returns
-    -------
-    str
-        An element with the picture in it, or nothing.
-    """
+    """An image of the result; nothing where it has none, or where matplotlib is missing."""
     try:
         from itrust.render.figures import detached, draw
     except ImportError:
@@ -61,16 +50,5 @@ def _lighter(file: BytesIO) -> BytesIO:
 
 
 def in_notebook(result: object) -> str:
-    """A result as a notebook shows it: its card, with the picture as the last thing in it.
-
-    Parameters
-    ----------
-    result : Result
-        What is shown.
-
-    Returns
-    -------
-    str
-        HTML without scripts.
-    """
+    """A result as a notebook shows it: its card, with the picture as the last thing in it."""
     return f"{as_html(result).removesuffix('</div>')}{picture_of(result)}</div>"

@@ -37,20 +37,7 @@ def is_of_classes(audit: object) -> bool:
 def classes_content(
     audit: MulticlassAudit | Mapping[str, Any] | Any, *, min_cell: int | None = None
 ) -> dict[str, Any]:
-    """Gather what the page shows. Nothing is computed but where lines are drawn.
-
-    Parameters
-    ----------
-    audit : MulticlassAudit or dict
-        What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
-    min_cell : int, optional
-        As for `content`.
-
-    Returns
-    -------
-    dict
-        Plain values; "audit" holds the audit's own dict, texts cut to what a page has room for.
-    """
+    """Gather what the page shows. Nothing is computed but where lines are drawn."""
     if isinstance(audit, MulticlassAudit):
         shown = audit
         if min_cell is not None or audit.withheld is None:

@@ -47,22 +47,7 @@ WORD = re.compile(r"\S{81,}")  # no page has room for such a word
 
 
 def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> dict[str, Any]:
-    """Gather what the page shows. Nothing is computed: all numbers are in the audit.
-
-    Parameters
-    ----------
-    audit : Audit or dict
-        What was found, or `audit.disclosed().to_dict()` as it was kept in a file. Disclosure
-        control is applied to an `Audit`; a dict is shown as it is, or refused.
-    min_cell : int, optional
-        Fewest rows behind anything that is shown; default: what disclosure control was applied
-        with, otherwise 10.
-
-    Returns
-    -------
-    dict
-        Plain values; "audit" holds the audit's own dict, texts cut to what a page has room for.
-    """
+    """Gather what the page shows. Nothing is computed: all numbers are in the audit."""
     found = _facts(audit, min_cell)
     charts = found["charts"]
     gathered = {

@@ -37,41 +37,12 @@ def write_estimates(
     *,
     min_cell: int | None = None,
 ) -> Path:
-    """Write the page about estimates: one HTML file that needs no network.
-
-    Parameters
-    ----------
-    found : TaskEstimates or dict
-        What was estimated, or `found.disclosed().to_dict()` as it was kept in a file.
-    path : str or path
-        Where to write; written whole or not at all.
-    min_cell : int, optional
-        Fewest rows behind anything that is shown; default: what disclosure control was applied
-        with, otherwise 10.
-
-    Returns
-    -------
-    Path
-        Of the page.
-    """
+    """Write the page about estimates: one HTML file that needs no network."""
     return write_whole(Path(path), estimates_page(found, min_cell=min_cell))
 
 
 def estimates_page(found: TaskEstimates | Mapping[str, Any], *, min_cell: int | None = None) -> str:
-    """Make the page as text.
-
-    Parameters
-    ----------
-    found : TaskEstimates or dict
-        As for `write_estimates`.
-    min_cell : int, optional
-        As for `write_estimates`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Make the page as text."""
     told = estimates_content(found, min_cell=min_cell)
     return assembled("estimates.html.j2", told, told["found"])
 
@@ -79,21 +50,7 @@ def estimates_page(found: TaskEstimates | Mapping[str, Any], *, min_cell: int | 
 def estimates_content(
     found: TaskEstimates | Mapping[str, Any], *, min_cell: int | None = None
 ) -> dict[str, Any]:
-    """Gather what the page shows, with the places of all marks.
-
-    Parameters
-    ----------
-    found : TaskEstimates or dict
-        As for `write_estimates`.
-    min_cell : int, optional
-        As for `write_estimates`.
-
-    Returns
-    -------
-    dict
-        Plain values; "found" holds the dict of the estimates, texts cut to what a page has room
-        for.
-    """
+    """Gather what the page shows, with the places of all marks."""
     facts = _facts(found, min_cell)
     gathered = {
         "found": {name: part for name, part in facts.items() if name != "provenance"},

@@ -109,26 +109,7 @@ def assembled(
     style: str = "",
     scripts: Sequence[str] = (),
 ) -> str:
-    """Put what was gathered into a template of a page that needs no chart library.
-
-    Parameters
-    ----------
-    template : str
-        Its name.
-    told : mapping
-        What was gathered.
-    facts : mapping
-        What marked values are looked up in.
-    style : str
-        More of the style sheet.
-    scripts : sequence of str
-        What runs on the page.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Put what was gathered into a template of a page that needs no chart library."""
     return _template(template).render(
         c=told,
         a=facts,

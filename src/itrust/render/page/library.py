@@ -23,13 +23,7 @@ def chart_library() -> str:
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
-    """Templates as Python's code, in the user's cache folder; made each time where it is none.
-
-    Parameters
-    ----------
-    settings : mapping
-        Of the environment, which the code depends on.
-    """
+    """Templates as Python's code, in the user's cache folder; made each time where it is none."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         made_with = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]

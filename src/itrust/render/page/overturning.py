@@ -19,20 +19,7 @@ TICKS = (1.0, 0.1, 0.01, 0.001)
 
 
 def overturning_content(found: Mapping[str, Any] | None, alpha: float) -> dict[str, Any] | None:
-    """Gather what a page shows of what would overturn an audit.
-
-    Parameters
-    ----------
-    found : mapping or None
-        "robustness" of an audit's dict.
-    alpha : float
-        Error that is allowed.
-
-    Returns
-    -------
-    dict or None
-        Curves with the places of their points, and rows of the table; None where there is nothing.
-    """
+    """Gather what a page shows of what would overturn an audit."""
     if found is None:
         return None
     return {

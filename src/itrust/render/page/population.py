@@ -22,18 +22,7 @@ NO_COUNT = {"rows": 0}  # files of an earlier release do not say it
 
 
 def population_content(looked: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Gather what a page shows of a look at the rows and a population.
-
-    Parameters
-    ----------
-    looked : mapping or None
-        The dict of a `Resemblance`, after disclosure control.
-
-    Returns
-    -------
-    dict or None
-        Sentences, and a row for each comparison that is drawn; None where there was no look.
-    """
+    """Gather what a page shows of a look at the rows and a population."""
     if looked is None:
         return None
     found = _resemblance(looked)

@@ -76,18 +76,7 @@ def verdict_line(verdict: Verdict, width: int = WIDTH) -> str:
 
 
 def summary_of(audit: Audit) -> str:
-    """Say in one line what is there: rows, mean prediction, observed rate, overall bias.
-
-    Parameters
-    ----------
-    audit : Audit
-        What was found.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say in one line what is there: rows, mean prediction, observed rate, overall bias."""
     mean = audit.overall.mean
     ends = mean.lower, mean.upper
     predicted, observed = (rounded(value, *ends) for value in (mean.predicted, mean.observed))
@@ -101,36 +90,14 @@ def summary_of(audit: Audit) -> str:
 
 
 def numbers_of(tasks: Sequence[TaskResult]) -> str:
-    """Say how many of the user's numbers may be reported.
-
-    Parameters
-    ----------
-    tasks : sequence of TaskResult
-        What was found about each.
-
-    Returns
-    -------
-    str
-        One sentence; empty where there are no numbers.
-    """
+    """Say how many of the user's numbers may be reported."""
     found = Counter(task.finding for task in tasks)
     parts = [f"{found[kind]} {kind}" for kind in TaskFinding if found[kind]]
     return f"Your numbers: {', '.join(parts)}." if parts else ""
 
 
 def gate_words(found: Gate) -> str:
-    """Say whether the gate is closed, and by what.
-
-    Parameters
-    ----------
-    found : Gate
-        Of `itrust.auditing.gate`.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say whether the gate is closed, and by what."""
     numbers = counted(len(found.biased), "number")
     biased = f"{numbers} {'is' if len(found.biased) == 1 else 'are'} biased"
     told = {
@@ -149,22 +116,7 @@ def gate_words(found: Gate) -> str:
 
 
 def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict | None) -> str:
-    """Say why an audit is not good enough: what closes the gate, what shows it, what to do.
-
-    Parameters
-    ----------
-    audit : Audit or MulticlassAudit
-        As it may be shown: apply `Disclosure` first.
-    found : Gate
-        Of `itrust.auditing.gate`.
-    require : Verdict or None
-        The worst verdict that would have been good enough; None: the gate alone decides.
-
-    Returns
-    -------
-    str
-        One line on the outcome, then lines with a mark each: verdict, evidence, what to do.
-    """
+    """Say why an audit is not good enough: what closes the gate, what shows it, what to do."""
     if found.closed:
         first = gate_words(found)
     else:
@@ -182,18 +134,7 @@ def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict 
 
 
 def sections(audit: Audit) -> list[Section]:
-    """Say what was asked and what was found, part by part.
-
-    Parameters
-    ----------
-    audit : Audit
-        What was found.
-
-    Returns
-    -------
-    list of Section
-        In the order of the audit, each with a key that names the part.
-    """
+    """Say what was asked and what was found, part by part."""
     found = []
     given = "the covariates" if audit.test.names else "the prediction alone"
     if audit.tasks:
@@ -283,16 +224,6 @@ def _at_hand(audit: Audit) -> list[str]:
 def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
     """Say whether residuals of one day go with those of the next.
 
-    Parameters
-    ----------
-    found : mapping of str to Autocorrelation
-        By the name of the date.
-
-    Returns
-    -------
-    list of str
-        A line for each date.
-
     Examples
     --------
     >>> in_time({"day": Autocorrelation(1, 0.31, 0.05, 300)})[0]
@@ -313,20 +244,7 @@ def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
 
 
 def by_cluster(audit: Audit, *, freedom: bool = True) -> str:
-    """Say how the rows were drawn; nothing where each was drawn by itself.
-
-    Parameters
-    ----------
-    audit : Audit
-        What was found.
-    freedom : bool
-        Whether to say how many degrees of freedom that leaves.
-
-    Returns
-    -------
-    str
-        Words to put behind a number of rows.
-    """
+    """Say how the rows were drawn; nothing where each was drawn by itself."""
     design = audit.sample.design
     parts = []
     if design.cluster is not None:
@@ -351,20 +269,7 @@ def judged_on(audit: Audit) -> str:
 
 
 def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
-    """Say what one check of the gate found.
-
-    Parameters
-    ----------
-    check : Check
-        Of `itrust.auditing.gate`.
-    audit : Audit or MulticlassAudit
-        That was put to the gate.
-
-    Returns
-    -------
-    list of str
-        One or more lines.
-    """
+    """Say what one check of the gate found."""
     if isinstance(audit, MulticlassAudit):
         from itrust.render.text.multiclass import class_check_lines
 
@@ -442,18 +347,7 @@ def _test(audit: Audit) -> list[str]:
 
 
 def about_findings(audit: Audit) -> str:
-    """Say how p-values of findings go with that of the test, where a reader may wonder.
-
-    Parameters
-    ----------
-    audit : Audit
-        What was found.
-
-    Returns
-    -------
-    str
-        A part of a sentence; empty where the p-values are the same, or the test does not reject.
-    """
+    """Say how p-values of findings go with that of the test, where a reader may wonder."""
     test = audit.test
     told = [item.pvalue for item in audit.evidence if isinstance(item, Finding)]
     if told:
@@ -494,16 +388,6 @@ def _diagnosis(audit: Audit) -> list[str]:
 
 def marked_pictures(charts: Mapping[str, Any]) -> list[str]:
     """Say which curves and maps have marks: other families than groups, slices and points.
-
-    Parameters
-    ----------
-    charts : mapping
-        Of `Charts.to_dict`.
-
-    Returns
-    -------
-    list of str
-        A part of a sentence; empty where nothing is marked.
 
     Examples
     --------
@@ -571,18 +455,7 @@ def _values(task: TaskResult) -> str:
 
 
 def seen(missed: Missed) -> str:
-    """Say how small a bias would have been seen, for terminal, notebook, page and files.
-
-    Parameters
-    ----------
-    missed : Missed
-        The smallest biases that would have been seen, or why they are not known.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how small a bias would have been seen, for terminal, notebook, page and files."""
     found = missed.detectable
     if found is None:
         return UNKNOWN if missed.unknown is None else f"{UNKNOWN}: {missed.unknown}"

@@ -36,17 +36,6 @@ def difference_words(found: RowDifference) -> str:
 
     The direction is that of the comparison that was tested, of rows that stand for all and of
     ranks. Means and shares of all rows stand beside it where they say the same.
-
-    Parameters
-    ----------
-    found : RowDifference
-        What was compared.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop, such as "labelled rows have a lower age: mean 38.2 against
-        51.9".
     """
     name, more = found.name, "more" if found.z > 0 else "less"
     match found.kind:
@@ -97,18 +86,7 @@ def _number(value: float, found: RowDifference) -> str:
 
 
 def gap_words(gaps: Sequence[Gap]) -> str:
-    """Name parts of a population that no labelled row resembles, with their shares.
-
-    Parameters
-    ----------
-    gaps : sequence of Gap
-        The parts.
-
-    Returns
-    -------
-    str
-        Such as "region = island (5 %), age above 64 (2 %)".
-    """
+    """Name parts of a population that no labelled row resembles, with their shares."""
     told = [f"{_gap(gap)} ({percent(gap.share)})" for gap in gaps[:MAX_TOLD]]
     more = len(gaps) - MAX_TOLD
     return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
@@ -137,18 +115,7 @@ def resemblance_sentence(found: Resemblance) -> str:
 
 
 def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
-    """Say what whoever reports a number for this population has to know.
-
-    Parameters
-    ----------
-    found : Resemblance
-        What the look at the rows said.
-
-    Returns
-    -------
-    tuple of str
-        Sentences without a full stop; none if there is nothing to warn of.
-    """
+    """Say what whoever reports a number for this population has to know."""
     told = []
     if found.differs:
         names = listed([one.name for one in found.differences[:MAX_TOLD]])

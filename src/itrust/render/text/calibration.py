@@ -454,20 +454,7 @@ def _region_line(region: RegionPower, names: int) -> str:
 
 
 def pairs_title(result: Detectable, shown: int) -> str:
-    """Say which pairs of groups are listed.
-
-    Parameters
-    ----------
-    result : Detectable
-        What would be seen.
-    shown : int
-        How many of its pairs are listed.
-
-    Returns
-    -------
-    str
-        A heading without a full stop.
-    """
+    """Say which pairs of groups are listed."""
     number, rows = result.coverage.pairs, counted(result.coverage.min_rows, "row")
     which = (
         f"the {shown} of {number:,} where the least is seen" if shown < number else "all of them"
@@ -499,18 +486,7 @@ def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:
 
 
 def clustering_lines(result: Detectable | SampleSize) -> list[str]:
-    """Say what clusters do to the rows; nothing where rows are independent.
-
-    Parameters
-    ----------
-    result : Detectable or SampleSize
-        What would be seen, or the rows that it takes.
-
-    Returns
-    -------
-    list of str
-        One sentence without a full stop, or none.
-    """
+    """Say what clusters do to the rows; nothing where rows are independent."""
     if result.clustering is None:
         return []
     rows = result.n if isinstance(result, Detectable) else result.rows

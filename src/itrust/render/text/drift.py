@@ -28,34 +28,12 @@ SIGNS = "difference = second - first; bias = observed - predicted, from labels -
 
 
 def change_title(part: Change) -> str:
-    """What is compared, in words.
-
-    Parameters
-    ----------
-    part : Change
-        One value in two audits.
-
-    Returns
-    -------
-    str
-        On one line.
-    """
+    """What is compared, in words."""
     return TITLES[part.compared].format(spelt(part.name))
 
 
 def change_values(part: Change) -> tuple[str, str, str, str, str]:
-    """Both values, the difference, its interval and its p-value, for people.
-
-    Parameters
-    ----------
-    part : Change
-        One value in two audits.
-
-    Returns
-    -------
-    five str
-        The last three are empty where there is no difference.
-    """
+    """Both values, the difference, its interval and its p-value, for people."""
     ends = part.lower, part.upper
     first, second = (rounded(value, *ends) for value in (part.first, part.second))
     if part.reason is not None:
@@ -66,18 +44,7 @@ def change_values(part: Change) -> tuple[str, str, str, str, str]:
 
 
 def drift_sentence(found: Drift) -> str:
-    """Say what the comparison comes to, and what it is not.
-
-    Parameters
-    ----------
-    found : Drift
-        Of two audits.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say what the comparison comes to, and what it is not."""
     whole, shown = counted(found.comparisons, "comparison"), len(found.shown)
     if shown:
         told = f"{shown} of {whole} {'shows' if shown == 1 else 'show'} a change"
@@ -88,18 +55,7 @@ def drift_sentence(found: Drift) -> str:
 
 
 def drift_notes(found: Drift) -> list[str]:
-    """What has to be known beside the numbers, a sentence each.
-
-    Parameters
-    ----------
-    found : Drift
-        Of two audits.
-
-    Returns
-    -------
-    list of str
-        Without full stops.
-    """
+    """What has to be known beside the numbers, a sentence each."""
     cover = f"intervals cover {100 * (1 - found.alpha):.4g} % and p-values are adjusted"
     whole = counted(found.comparisons, "comparison")
     notes = [f"{cover}, for all {whole} together", NO_MONITOR, INDEPENDENT]
@@ -113,20 +69,7 @@ def drift_notes(found: Drift) -> list[str]:
 
 
 def change_line(part: Change, alpha: float) -> str:
-    """One comparison as a line: marked with * where a change is shown, ~ where labels are few.
-
-    Parameters
-    ----------
-    part : Change
-        One value in two audits.
-    alpha : float
-        Error that is allowed.
-
-    Returns
-    -------
-    str
-        A line.
-    """
+    """One comparison as a line: marked with * where a change is shown, ~ where labels are few."""
     first, second, told, interval, pvalue = change_values(part)
     mark = "*" if part.pvalue <= alpha else " "
     title = f"{mark} {change_title(part)}{' ~' if part.few_labels else ''}"

@@ -28,18 +28,7 @@ UNLESS, SAME_ROWS = "what you would have published", "on the same rows"
 
 
 def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
-    """All that was found about numbers and rows, in values and in words.
-
-    Parameters
-    ----------
-    found : TaskEstimates
-        Several numbers on one population.
-
-    Returns
-    -------
-    dict
-        "resemblance" and "estimates" among others, for `to_dict`.
-    """
+    """All that was found about numbers and rows, in values and in words."""
     looked = found.resemblance
     alike = {
         **looked.to_dict(),
@@ -66,18 +55,7 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
 
 
 def refusal_sentence(own: RefusedTask) -> str:
-    """Why a number cannot be given, without a full stop.
-
-    Parameters
-    ----------
-    own : RefusedTask
-        A number and what is wrong.
-
-    Returns
-    -------
-    str
-        A sentence in the words of where the user stands.
-    """
+    """Why a number cannot be given, without a full stop."""
     return in_door_sentence(own.error)
 
 
@@ -97,38 +75,14 @@ def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
 
 
 def finding_of(own: TaskEstimate) -> str:
-    """Whether the number that would have been published differs from the one to report.
-
-    Parameters
-    ----------
-    own : TaskEstimate
-        A number on a population.
-
-    Returns
-    -------
-    str
-        One of three findings.
-    """
+    """Whether the number that would have been published differs from the one to report."""
     if own.best is None:
         return NONE
     return INSIDE if own.best.lower <= own.plugin.value <= own.best.upper else OUTSIDE
 
 
 def told_value(own: TaskEstimate, value: float) -> str:
-    """A value of a number with the digits that the interval of the recommended estimate can tell.
-
-    Parameters
-    ----------
-    own : TaskEstimate
-        The number; where nothing is recommended, its labels alone count.
-    value : float
-        Of any way, or an end of its interval.
-
-    Returns
-    -------
-    str
-        The value for people.
-    """
+    """A value with the digits that the interval of the recommended estimate can tell."""
     way = own.best or own.labelled
     return rounded(value, way.lower, way.upper)
 
@@ -140,18 +94,7 @@ def with_interval(own: TaskEstimate, way: Estimate) -> str:
 
 
 def plugin_sentence(own: TaskEstimate) -> str:
-    """Say what probabilities in place of labels give, and whether that is near.
-
-    Parameters
-    ----------
-    own : TaskEstimate
-        A number on a population.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say what probabilities in place of labels give, and whether that is near."""
     value = told_value(own, own.plugin.value)
     told = f"plug-in, {UNLESS if own.excluded == 0 else SAME_ROWS}: {value}"
     if own.best is None:
@@ -178,20 +121,7 @@ def resemblance_lines(found: TaskEstimates) -> list[str]:
 
 
 def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
-    """All numbers as text for a terminal.
-
-    Parameters
-    ----------
-    found : TaskEstimates
-        Several numbers on one population.
-    width : int
-        Most characters in a line.
-
-    Returns
-    -------
-    str
-        First whether labelled rows are like the population, then every number.
-    """
+    """All numbers as text for a terminal."""
     looked = found.resemblance
     shown = counted(len(found), "number")
     rows = population_words(looked.size, found.excluded)

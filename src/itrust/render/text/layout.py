@@ -52,20 +52,7 @@ def seconds(elapsed: float) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """Make a table fit: long lines go on below, deeper than they began.
-
-    Parameters
-    ----------
-    text : str
-        Lines of any length.
-    width : int
-        Most characters in a line.
-
-    Returns
-    -------
-    str
-        The same lines, the long ones broken.
-    """
+    """Make a table fit: long lines go on below, deeper than they began."""
     lines: list[str] = []
     for line in text.splitlines():
         if len(line) <= width:

@@ -61,18 +61,7 @@ def classes_told(audit: MulticlassAudit, width: int = WIDTH) -> str:
 
 
 def classes_summary(audit: MulticlassAudit) -> str:
-    """Say in one line what is there: rows, classes, accuracy and confidence.
-
-    Parameters
-    ----------
-    audit : MulticlassAudit
-        What was found.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say in one line what is there: rows, classes, accuracy and confidence."""
     mean = audit.overall.top.mean
     ends = mean.lower, mean.upper
     accuracy, confidence = (rounded(value, *ends) for value in (mean.observed, mean.predicted))
@@ -85,18 +74,7 @@ def classes_summary(audit: MulticlassAudit) -> str:
 
 
 def classes_missed_words(audit: MulticlassAudit) -> str:
-    """Say how small a bias of a class would have been shown, and what was not asked.
-
-    Parameters
-    ----------
-    audit : MulticlassAudit
-        What was found.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how small a bias of a class would have been shown, and what was not asked."""
     found = audit.missed
     if found is None:
         return "how small a bias of a class would have been shown is not known"
@@ -151,18 +129,7 @@ def _pvalue(value: float) -> str:
 
 
 def classes_sections(audit: MulticlassAudit) -> list[Section]:
-    """Say what was asked and what was found, part by part.
-
-    Parameters
-    ----------
-    audit : MulticlassAudit
-        What was found.
-
-    Returns
-    -------
-    list of Section
-        In the order of the audit, each with a key that names the part.
-    """
+    """Say what was asked and what was found, part by part."""
     found = []
     if audit.tasks:
         lines = [line for task in audit.tasks for line in task_lines(task)]
@@ -224,18 +191,7 @@ def _diagnosis(audit: MulticlassAudit) -> list[str]:
 
 
 def pair_words(pair: PairBias) -> str:
-    """Say what one pair of classes shows.
-
-    Parameters
-    ----------
-    pair : PairBias
-        Rows of a class and the probability that they give to another.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-    """
+    """Say what one pair of classes shows."""
     bias, lower, upper = (
         signed_in(value, pair.lower, pair.upper) for value in (pair.bias, pair.lower, pair.upper)
     )
@@ -248,18 +204,7 @@ def pair_words(pair: PairBias) -> str:
 
 
 def place_words(place: PairGroup) -> str:
-    """Say where probability of one class should have gone to another.
-
-    Parameters
-    ----------
-    place : PairGroup
-        A group where one class is too high and the other too low.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-    """
+    """Say where probability of one class should have gone to another."""
     return (
         f"where {place.where}, {class_words(place.taken_for)} is too high by {place.too_high:.2g} "
         f"and {class_words(place.label)} too low by {place.too_low:.2g}"
@@ -342,20 +287,7 @@ def joined_words(audit: MulticlassAudit) -> list[str]:
 
 
 def class_check_lines(check: Check, audit: MulticlassAudit) -> list[str]:
-    """Say what one check of the gate found about an audit of several classes.
-
-    Parameters
-    ----------
-    check : Check
-        Of `itrust.auditing.gate`.
-    audit : MulticlassAudit
-        That was put to the gate.
-
-    Returns
-    -------
-    list of str
-        One or more lines.
-    """
+    """Say what one check of the gate found about an audit of several classes."""
     if check.key == "verdict":
         lines = [f"{audit.verdict}: {audit.sentence}"]
     elif check.key == "task":
@@ -368,20 +300,7 @@ def class_check_lines(check: Check, audit: MulticlassAudit) -> list[str]:
 
 
 def class_found(part: ClassPart, audit: MulticlassAudit) -> list[str]:
-    """Say what was found about one class: the test, the mean, groups and slices.
-
-    Parameters
-    ----------
-    part : ClassPart
-        The class.
-    audit : MulticlassAudit
-        What was found about all.
-
-    Returns
-    -------
-    list of str
-        Lines.
-    """
+    """Say what was found about one class: the test, the mean, groups and slices."""
     shown = part.test.pvalue <= audit.alpha
     answer = "rejected" if shown else "not rejected"
     lines = [f"{answer}: p {_pvalue(part.test.pvalue)}; {class_line(part)}"]

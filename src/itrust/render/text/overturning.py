@@ -37,18 +37,6 @@ HOLDS = "calibration is still rejected if"
 def size_words(kind: str, size: float) -> str:
     """Write the size of a violation, rounded down so that nothing is said to hold too long.
 
-    Parameters
-    ----------
-    kind : str
-        What is violated.
-    size : float
-        By how much.
-
-    Returns
-    -------
-    str
-        Odds with two decimals, shares in percent, a bias with three decimals.
-
     Examples
     --------
     >>> size_words("selection", 1.2789), size_words("label_error", 0.0319)
@@ -84,20 +72,7 @@ NOTHING: dict[str, str] = {
 
 
 def violation_sentence(found: Tipping, audit: Audit | None = None) -> str:
-    """Say how large a violation would have to be to explain the evidence.
-
-    Parameters
-    ----------
-    found : Tipping
-        Of one kind of violation.
-    audit : Audit, optional
-        That it is a part of, with whose verdict the sentence is in line.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how large a violation would have to be to explain the evidence."""
     if found.point is None:
         return "nothing to overturn: calibration itself is not rejected"
     size = size_words(found.kind, found.point)
@@ -131,36 +106,13 @@ def _tolerance_sentence(point: float, more: str, audit: Audit | None) -> str:
 
 
 def prudence_sentence(found: PrudentResult, alpha: float) -> str:
-    """Say whether a probability is shown to be too low, which is what prudence asks.
-
-    Parameters
-    ----------
-    found : PrudentResult
-        Of the one-sided question.
-    alpha : float
-        Error that is allowed.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say whether a probability is shown to be too low, which is what prudence asks."""
     shown = "show" if found.pvalue <= alpha else "do not show"
     return f"sums of labels alone {shown} that probabilities are too low somewhere ({_test(found)})"
 
 
 def prudence_words(found: PrudentResult) -> str:
     """Give the p-value of the question of prudence as that of a test.
-
-    Parameters
-    ----------
-    found : PrudentResult
-        Of the one-sided question.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
 
     Examples
     --------
@@ -176,16 +128,6 @@ def _test(found: PrudentResult) -> str:
 
 def flips_words(found: FlippedLabels) -> str:
     """Say how many labels would have to be flipped.
-
-    Parameters
-    ----------
-    found : FlippedLabels
-        The fewest, or bounds.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
 
     Examples
     --------
@@ -203,18 +145,7 @@ def flips_words(found: FlippedLabels) -> str:
 
 
 def number_sentence(found: NumberRobustness) -> str:
-    """Say what would overturn the finding about a number.
-
-    Parameters
-    ----------
-    found : NumberRobustness
-        Of one number.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say what would overturn the finding about a number."""
     if found.finding is TaskFinding.WITHHELD:
         return "withheld"
     if not found.is_decided:
@@ -278,18 +209,7 @@ def _(result: Robustness, width: int = WIDTH) -> str:
 
 
 def overturning_lines(audit: Audit) -> list[str]:
-    """Say what would overturn an audit, line by line.
-
-    Parameters
-    ----------
-    audit : Audit
-        With `robustness`.
-
-    Returns
-    -------
-    list of str
-        For the terminal, and whoever shows lines.
-    """
+    """Say what would overturn an audit, line by line."""
     found = audit.robustness
     if found is None:
         return []
@@ -304,20 +224,7 @@ def overturning_lines(audit: Audit) -> list[str]:
 
 
 def judged_with(found: Overturning, n: int) -> list[str]:
-    """Say on how many rows and with how many draws violations were judged.
-
-    Parameters
-    ----------
-    found : Overturning
-        What would overturn an audit.
-    n : int
-        Rows of the audit.
-
-    Returns
-    -------
-    list of str
-        One sentence without a full stop; none where nothing was drawn.
-    """
+    """Say on how many rows and with how many draws violations were judged."""
     if not found.draws:
         return []
     rows = f"{found.rows:,} random rows of {n:,}" if found.rows < n else f"all {n:,} rows"
@@ -332,36 +239,14 @@ def untold_words(why: Untold) -> str:
 
 
 def untold_facts(found: Overturning | None) -> dict[str, Any] | None:
-    """Give why nothing is told about what would overturn an audit, ready for JSON.
-
-    Parameters
-    ----------
-    found : Overturning or None
-        Of an audit of several classes.
-
-    Returns
-    -------
-    dict or None
-        The reason, and the same as a sentence; None where it was left out.
-    """
+    """Give why nothing is told about what would overturn an audit, ready for JSON."""
     if found is None or found.untold is None:
         return None
     return {"untold": found.untold.value, "sentence": untold_words(found.untold)}
 
 
 def overturning_facts(audit: Audit) -> dict[str, Any] | None:
-    """Give what would overturn an audit, with its sentences, ready for JSON.
-
-    Parameters
-    ----------
-    audit : Audit
-        What was found.
-
-    Returns
-    -------
-    dict or None
-        None where it was left out.
-    """
+    """Give what would overturn an audit, with its sentences, ready for JSON."""
     found = audit.robustness
     if found is None:
         return None
@@ -388,16 +273,6 @@ def overturning_facts(audit: Audit) -> dict[str, Any] | None:
 def margin_words(margin: Margin) -> str:
     """Say which violation evidence has to survive.
 
-    Parameters
-    ----------
-    margin : Margin
-        What was asked for.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-
     Examples
     --------
     >>> margin_words(Margin("odds", 1.2)), margin_words(Margin("label-error", 0.02))
@@ -414,20 +289,7 @@ def margin_words(margin: Margin) -> str:
 
 
 def explained_words(check: Check, audit: Audit) -> list[str]:
-    """Say why a check does not close the gate although it found something; empty where it does.
-
-    Parameters
-    ----------
-    check : Check
-        Of `itrust.auditing.gate`.
-    audit : Audit
-        That was put to the gate.
-
-    Returns
-    -------
-    list of str
-        A line, or none.
-    """
+    """Say why a check does not close the gate although it found something; empty where it does."""
     if not check.explained:
         return []
     points = [_point_of(check, audit, own) for own in check.explained]
@@ -450,18 +312,7 @@ def _point_of(check: Check, audit: Audit, margin: Margin) -> float | None:
 
 
 def margins_words(found: Gate) -> list[str]:
-    """Say what margins did to a gate.
-
-    Parameters
-    ----------
-    found : Gate
-        With margins.
-
-    Returns
-    -------
-    list of str
-        Parts of a sentence; empty where there are no margins, or they did nothing.
-    """
+    """Say what margins did to a gate."""
     if not found.margins:
         return []
     said = []

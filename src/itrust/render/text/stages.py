@@ -25,16 +25,6 @@ WORDS = {
 def step_words(step: AuditStep) -> str:
     """Say what a step of an audit does.
 
-    Parameters
-    ----------
-    step : AuditStep
-        Its stage, and what it is about.
-
-    Returns
-    -------
-    str
-        Without an end mark.
-
     Examples
     --------
     >>> step_words(AuditStep(Stage.GIVEN, ("age", "sex"))), step_words(AuditStep(Stage.LOCAL))

@@ -66,35 +66,12 @@ def _numbers(result: TaskResult) -> list[tuple[str, str]]:
 
 
 def task_title(result: TaskResult) -> str:
-    """The number in words, or by the title that it was given.
-
-    Parameters
-    ----------
-    result : TaskResult
-        What was found about it.
-
-    Returns
-    -------
-    str
-        Such as "mean age among owner = 1".
-    """
+    """The number in words, or by the title that it was given."""
     return task_words(result.task, result.positives)
 
 
 def task_words(task: Task, positives: str = "positives") -> str:
     """Say in words what a task is.
-
-    Parameters
-    ----------
-    task : Task
-        A number to be reported.
-    positives : str
-        What positives are called.
-
-    Returns
-    -------
-    str
-        Its title, if it has one of its own; else a part of a sentence.
 
     Examples
     --------
@@ -182,18 +159,7 @@ def _where(rows: Predicate) -> str:
 
 
 def bias_text(result: TaskResult) -> tuple[str, str]:
-    """The bias of a number and its interval, with the digits that the interval can tell.
-
-    Parameters
-    ----------
-    result : TaskResult
-        What was found about it.
-
-    Returns
-    -------
-    two texts
-        The bias, and "lower to upper".
-    """
+    """The bias of a number and its interval, with the digits that the interval can tell."""
     told = [
         rounded(value, result.lower, result.upper, "+")
         for value in (result.bias, result.lower, result.upper)
@@ -215,18 +181,7 @@ def _value(result: TaskResult, value: float) -> str:
 
 
 def task_sentence(result: TaskResult) -> str:
-    """Say whether a number may be reported, and what would decide where that is open.
-
-    Parameters
-    ----------
-    result : TaskResult
-        What was found about it.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop that begins with the finding.
-    """
+    """Say whether a number may be reported, and what would decide where that is open."""
     return f"{result.finding}: {_reason(result)}"
 
 
@@ -309,18 +264,7 @@ def _without(excluded: int | None) -> str:
 
 
 def scope_words(result: TaskEstimate) -> str:
-    """Say which of its rows a number is for; nothing where it is for all.
-
-    Parameters
-    ----------
-    result : TaskEstimate
-        All estimates.
-
-    Returns
-    -------
-    str
-        Such as "for the 48 % of the rows it counts that labelled rows resemble".
-    """
+    """Say which of its rows a number is for; nothing where it is for all."""
     unlike = shares_of(result.gaps)
     if result.support != "exclude" or not unlike > 0:
         return ""
@@ -328,18 +272,7 @@ def scope_words(result: TaskEstimate) -> str:
 
 
 def recommendation(result: TaskEstimate) -> str:
-    """Say which estimate to report, for which rows, and why.
-
-    Parameters
-    ----------
-    result : TaskEstimate
-        All estimates.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say which estimate to report, for which rows, and why."""
     reason = result.reason.value
     if result.best_way is None:
         cure = ""
@@ -352,18 +285,7 @@ def recommendation(result: TaskEstimate) -> str:
 
 
 def estimate_notes(result: TaskEstimate) -> list[str]:
-    """Say which rows do not count, and which weights were cut.
-
-    Parameters
-    ----------
-    result : TaskEstimate
-        All estimates.
-
-    Returns
-    -------
-    list of str
-        Sentences without a full stop.
-    """
+    """Say which rows do not count, and which weights were cut."""
     told = []
     if scope_words(result):
         told.append(

@@ -220,18 +220,7 @@ def _grade_lines(grades: Sequence[Grade]) -> list[str]:
 
 
 def validation_head(found: Mapping[str, Any]) -> str:
-    """Say what is there, in one line.
-
-    Parameters
-    ----------
-    found : mapping
-        Of `Validation.to_dict`.
-
-    Returns
-    -------
-    str
-        Rows, events and coverage.
-    """
+    """Say what is there, in one line."""
     weighted = ", weighted" if found["weighted"] else ""
     return (
         f"{counted(found['n'], 'row')}{weighted}, {found['events']:,} with label 1; intervals of "
@@ -240,18 +229,7 @@ def validation_head(found: Mapping[str, Any]) -> str:
 
 
 def validation_notes(found: Mapping[str, Any]) -> list[str]:
-    """Say how the numbers were made, and why some are missing.
-
-    Parameters
-    ----------
-    found : mapping
-        Of `Validation.to_dict`.
-
-    Returns
-    -------
-    list of str
-        Sentences.
-    """
+    """Say how the numbers were made, and why some are missing."""
     notes = []
     knots = found["knots"]
     curve = (
@@ -297,20 +275,7 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
 
 
 def marked_of(found: Validation, alpha: float) -> list[str]:
-    """Name what is at most alpha by itself: statistics, and how many grades.
-
-    Parameters
-    ----------
-    found : Validation
-        What was computed.
-    alpha : float
-        Error that each is allowed.
-
-    Returns
-    -------
-    list of str
-        Titles.
-    """
+    """Name what is at most alpha by itself: statistics, and how many grades."""
     named = [TITLES[own.name] for own in found.rejected(alpha)]
     tested = [own for own in found.grades if own.adjusted_two_sided is not None]
     few = sum(1 for own in tested if (own.adjusted_two_sided or 0.0) <= alpha)
@@ -319,18 +284,7 @@ def marked_of(found: Validation, alpha: float) -> list[str]:
 
 
 def validation_sentence(audit: Audit) -> str:
-    """Say how what validators print goes with the verdict, so that neither denies the other.
-
-    Parameters
-    ----------
-    audit : Audit
-        With a `validation`.
-
-    Returns
-    -------
-    str
-        Sentences; empty without a validation.
-    """
+    """Say how what validators print goes with the verdict, so that neither denies the other."""
     found = audit.validation
     if found is None:
         return ""

@@ -40,34 +40,12 @@ OWN_PVALUES = (
 
 
 def sentence_of(judgement: Judgement) -> str:
-    """Say what an audit comes to, in one sentence that can be quoted in a report.
-
-    Parameters
-    ----------
-    judgement : Judgement
-        The verdict with the values behind it.
-
-    Returns
-    -------
-    str
-        One or two sentences about the model; numbers have sentences of their own.
-    """
+    """Say what an audit comes to, in one sentence that can be quoted in a report."""
     return SENTENCES[judgement.verdict](judgement)
 
 
 def action_of(judgement: Judgement) -> str:
-    """Say what to do next.
-
-    Parameters
-    ----------
-    judgement : Judgement
-        The verdict with the values behind it.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say what to do next."""
     told = ACTIONS[judgement.verdict](judgement)
     if judgement.tolerance < LARGE_SHARE * judgement.rate:
         return told
@@ -216,18 +194,6 @@ def _at_most(own: Clustering) -> str:
 def clustering_words(own: Clustering, rows: int) -> str:
     """Say how alike labels of a cluster are taken to be, and how many rows are left of them.
 
-    Parameters
-    ----------
-    own : Clustering
-        What power computations took for granted.
-    rows : int
-        Number of rows.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-
     Examples
     --------
     >>> clustering_words(Clustering(0.05, 0.05, 60, 59, 1.95), 1_200)
@@ -247,16 +213,6 @@ def clustering_words(own: Clustering, rows: int) -> str:
 
 def refusal_words(refusal: Refusal) -> str:
     """Say why there is no p-value, what is there and what would suffice.
-
-    Parameters
-    ----------
-    refusal : Refusal
-        The clusters that are there and what is needed.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
 
     Examples
     --------
@@ -395,20 +351,7 @@ def _given(judgement: Judgement) -> str:
 
 
 def untold(names: Sequence[str], classes: Sequence[Any] = ()) -> str:
-    """Say that calibration is refuted while no check holds by itself.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the covariates.
-    classes : sequence
-        Names of the classes, where there are several.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-    """
+    """Say that calibration is refuted while no check holds by itself."""
     what = "which covariate" if len(names) > 1 else "what"
     if classes:
         return (
@@ -444,20 +387,7 @@ def in_words(names: Sequence[str], last: str = "and") -> str:
 
 @singledispatch
 def evidence_words(item: Any, tolerance: float = 0.0) -> str:
-    """Say what one piece of evidence shows.
-
-    Parameters
-    ----------
-    item : Slice, GroupBias, PointBias, MeanBias, TaskResult, Finding or ImpossibleLabels
-        What carries a verdict.
-    tolerance : float
-        The size of bias that a slice had to show to be told.
-
-    Returns
-    -------
-    str
-        A part of a sentence.
-    """
+    """Say what one piece of evidence shows."""
     del tolerance
     raise TypeError(f"nothing says how a {type(item).__name__} reads as evidence")
 

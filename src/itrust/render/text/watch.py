@@ -57,18 +57,7 @@ TITLES = {
 
 
 def promise_words(report: WatchReport) -> str:
-    """Say what is promised of a model that stays calibrated.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say what is promised of a model that stays calibrated."""
     stays = "stays calibrated given the covariates"
     if report.tolerance:
         stays = f"never has a local bias above {report.tolerance:g}"
@@ -85,18 +74,7 @@ def promise_words(report: WatchReport) -> str:
 
 
 def unchecked_words(report: WatchReport) -> str:
-    """Say how many covariates have no check of their own, and which come first.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch that has such covariates.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how many covariates have no check of their own, and which come first."""
     return (
         "covariates without a check of their own, because there are too many or they vary too "
         f"little in the reference: {len(report.unchecked):,} of {len(report.on):,} "
@@ -109,16 +87,6 @@ def action_words(report: WatchReport) -> str:
 
     They end with the last batch while the evidence stands at the line of the alarm or above, else
     with the alarm: later batches may be those of a calibrated model.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch that has raised an alarm.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
     """
     if report.since is None:
         return ACTION.format(since="")
@@ -135,18 +103,7 @@ def action_words(report: WatchReport) -> str:
 
 
 def headline(report: WatchReport) -> str:
-    """Whether there is an alarm, in a few words.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        Without a full stop.
-    """
+    """Whether there is an alarm, in a few words."""
     if report.alarm:
         return "alarm: the model is miscalibrated"
     if not report.present:
@@ -155,18 +112,7 @@ def headline(report: WatchReport) -> str:
 
 
 def watch_sentence(report: WatchReport) -> str:
-    """Say how things stand, to be quoted.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how things stand, to be quoted."""
     line, now, peak = (
         evidence_text(own) for own in (report.log_line, report.log_evalue, report.log_peak)
     )
@@ -208,18 +154,7 @@ def _before(report: WatchReport) -> str:
 
 
 def withheld_words(report: WatchReport) -> str:
-    """Say how much is not shown, and why.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say how much is not shown, and why."""
     return (
         f"withheld: {report.withheld:,} of the batches, numbers, findings and levels, which would "
         f"tell of fewer than {report.min_cell} rows"
@@ -227,38 +162,14 @@ def withheld_words(report: WatchReport) -> str:
 
 
 def waiting_words(own: Waiting, report: WatchReport) -> str:
-    """What becomes of rows that wait.
-
-    Parameters
-    ----------
-    own : Waiting
-        Of the report.
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        Part of a sentence.
-    """
+    """What becomes of rows that wait."""
     if own.segment < len(report.segments) - 1:
         return "an earlier model predicted them, so they are not counted"
     return "they enter later, as late outcomes"
 
 
 def watch_sections(report: WatchReport) -> list[Section]:
-    """The parts of the text, in order.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    list of Section
-        Those that have something to tell.
-    """
+    """The parts of the text, in order."""
     found = report.findings
     findings = [finding_line(own) for own in found[:MAX_FINDINGS]]
     if report.alarm and not findings and not report.impossible:
@@ -290,20 +201,7 @@ def watch_sections(report: WatchReport) -> list[Section]:
 
 
 def watch_told(report: WatchReport, width: int = WIDTH) -> str:
-    """A watch as text for a terminal.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-    width : int
-        Most characters in a line.
-
-    Returns
-    -------
-    str
-        Lines.
-    """
+    """A watch as text for a terminal."""
     lines = wrapped(watch_headline(report), width, "", "  ")
     lines += wrapped(watch_sentence(report), width, "  ", "  ")
     if report.alarm:
@@ -316,34 +214,12 @@ def watch_told(report: WatchReport, width: int = WIDTH) -> str:
 
 
 def watch_headline(report: WatchReport) -> str:
-    """The first line of the text.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    str
-        In capitals up to the colon.
-    """
+    """The first line of the text."""
     return f"WATCH: {headline(report)}"
 
 
 def watch_words(report: WatchReport) -> dict[str, Any]:
-    """All sentences of a report, for JSON and page.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-
-    Returns
-    -------
-    dict
-        "headline", "sentence", "action", "promise" and others.
-    """
+    """All sentences of a report, for JSON and page."""
     return {
         "headline": headline(report),
         "sentence": watch_sentence(report),
@@ -360,18 +236,7 @@ def watch_words(report: WatchReport) -> dict[str, Any]:
 
 
 def watch_gate_words(found: WatchGate) -> str:
-    """Say whether the gate of a watch is closed, and by what.
-
-    Parameters
-    ----------
-    found : WatchGate
-        Of `watch_gate`.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop.
-    """
+    """Say whether the gate of a watch is closed, and by what."""
     failed = [check for check in found.checks if check.outcome == "failed"]
     biased = [str(check.number.task) for check in failed if check.number is not None]
     why = ["the watch has raised an alarm"] if any(own.key == "alarm" for own in failed) else []
@@ -383,20 +248,7 @@ def watch_gate_words(found: WatchGate) -> str:
 
 
 def watch_check_lines(check: WatchCondition, report: WatchReport) -> list[str]:
-    """What a check of the gate found.
-
-    Parameters
-    ----------
-    check : WatchCondition
-        Of the gate.
-    report : WatchReport
-        Of the same watch.
-
-    Returns
-    -------
-    list of str
-        The first is the message.
-    """
+    """What a check of the gate found."""
     if check.number is not None:
         return [number_line(check.number)]
     return [watch_sentence(report), *(finding_line(own) for own in report.findings)]

@@ -29,16 +29,6 @@ LARGEST_EXPONENT = 7  # digits of an evidence that are written out
 def evidence_text(log_evalue: float) -> str:
     """Evidence for people, from its logarithm.
 
-    Parameters
-    ----------
-    log_evalue : float
-        Natural logarithm; NaN where it is withheld.
-
-    Returns
-    -------
-    str
-        Three digits, or a power of ten.
-
     Examples
     --------
     >>> evidence_text(0.0), evidence_text(math.log(34.56)), evidence_text(100.0)
@@ -61,18 +51,7 @@ def evidence_text(log_evalue: float) -> str:
 
 
 def since_words(since: Onset) -> str:
-    """Since when, in words.
-
-    Parameters
-    ----------
-    since : Onset
-        Estimate and interval.
-
-    Returns
-    -------
-    str
-        Such as "since batch 11 'week 11' (between batch 9 and batch 12)".
-    """
+    """Since when, in words."""
     told = f"since {batch_named(since.batch, since.name)}"
     if since.lower == since.upper:
         return told
@@ -85,18 +64,7 @@ def batch_named(number: int, name: str | None) -> str:
 
 
 def finding_words(found: WatchFinding) -> str:
-    """What a check found, in words.
-
-    Parameters
-    ----------
-    found : WatchFinding
-        A check that carries evidence by itself.
-
-    Returns
-    -------
-    str
-        A sentence without a full stop; bias is observed less predicted.
-    """
+    """What a check found, in words."""
     told = _found(found)
     return told if found.label is None else f"{spelt(str(found.label))}: {told}"
 
@@ -123,36 +91,14 @@ def _found(found: WatchFinding) -> str:
 
 
 def finding_line(found: WatchFinding) -> str:
-    """A finding with its evidence and adjusted p-value.
-
-    Parameters
-    ----------
-    found : WatchFinding
-        A check that carries evidence by itself.
-
-    Returns
-    -------
-    str
-        A line.
-    """
+    """A finding with its evidence and adjusted p-value."""
     own = math.log(found.evalue) if found.evalue > 0 else -math.inf
     pvalue = "" if found.pvalue is None else f", adjusted p {pvalue_words(found.pvalue)}"
     return f"{finding_words(found)} (evidence {evidence_text(own)} by itself{pvalue})"
 
 
 def number_values(own: NumberSoFar) -> tuple[str, str, str, str]:
-    """With labels, with probabilities, bias and its interval, for people.
-
-    Parameters
-    ----------
-    own : NumberSoFar
-        A number of the user.
-
-    Returns
-    -------
-    four str
-        A dash where there is nothing to tell.
-    """
+    """With labels, with probabilities, bias and its interval, for people."""
     ends = own.lower, own.upper
     size = own.task.tolerance
     known = all(math.isfinite(end) for end in ends)
@@ -169,18 +115,6 @@ def number_values(own: NumberSoFar) -> tuple[str, str, str, str]:
 
 def ends_text(lower: float, upper: float, tolerance: float | None) -> tuple[str, str]:
     """Both ends of an interval of a bias, which stand to its tolerance as the numbers do.
-
-    Parameters
-    ----------
-    lower, upper : float
-        The ends.
-    tolerance : float or None
-        Bias that does not matter.
-
-    Returns
-    -------
-    two str
-        Two digits of the width, more where an end would read as reaching the tolerance.
 
     Examples
     --------
@@ -205,18 +139,7 @@ def _side(bias: float, tolerance: float) -> int:
 
 
 def number_words(own: NumberSoFar) -> str:
-    """Whether a number may be relied on so far.
-
-    Parameters
-    ----------
-    own : NumberSoFar
-        A number of the user.
-
-    Returns
-    -------
-    str
-        A finding and, where it needs one, the reason.
-    """
+    """Whether a number may be relied on so far."""
     found = number_finding(own)
     if not own.rows:
         return "no rows yet"
@@ -233,18 +156,7 @@ def number_words(own: NumberSoFar) -> str:
 
 
 def number_line(own: NumberSoFar) -> str:
-    """A number so far as a line.
-
-    Parameters
-    ----------
-    own : NumberSoFar
-        A number of the user.
-
-    Returns
-    -------
-    str
-        A line.
-    """
+    """A number so far as a line."""
     if not own.rows:
         return f"{spelt(str(own.task))}: no rows yet"
     if number_finding(own) is TaskFinding.WITHHELD:
@@ -255,20 +167,7 @@ def number_line(own: NumberSoFar) -> str:
 
 
 def batch_line(record: BatchRecord, report: WatchReport | None = None) -> str:
-    """A batch as a line.
-
-    Parameters
-    ----------
-    record : BatchRecord
-        Of the history.
-    report : WatchReport, optional
-        Where it stands, which knows whether there are several classes.
-
-    Returns
-    -------
-    str
-        A line.
-    """
+    """A batch as a line."""
     named = "" if record.name is None else f" {spelt(record.name)}"
     late = ", late" if record.late else ""
     rows = counted(record.rows, "row")
@@ -285,18 +184,7 @@ def batch_line(record: BatchRecord, report: WatchReport | None = None) -> str:
 
 
 def segment_words(part: Segment) -> str:
-    """The time of one model in words.
-
-    Parameters
-    ----------
-    part : Segment
-        Of a watch.
-
-    Returns
-    -------
-    str
-        A line.
-    """
+    """The time of one model in words."""
     named = "" if part.name is None else f" {spelt(part.name)!r}"
     alarms = [str(own.batch) for own in part.alarms]
     raised = f", alarm at batch {', '.join(alarms)}" if alarms else ", no alarm"

@@ -21,9 +21,17 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import InputError, nulls
 from itrust.data import FilePart, MulticlassScan, Scan
-from itrust.engines import ClusterError, Dask, Drawing, Factor
-from itrust.engines.cluster import while_wanted
-from itrust.engines.pieces import bounds_of, lots_of, pieces_of, seen_here
+from itrust.engines import (
+    ClusterError,
+    Dask,
+    Drawing,
+    Factor,
+    bounds_of,
+    lots_of,
+    pieces_of,
+    seen_here,
+    while_wanted,
+)
 from itrust.kernels import RBF, LocalKernel
 
 # The cluster's own processes and sockets warn as they please.
@@ -60,7 +68,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_partitions(monkeypatch):
-    monkeypatch.setattr("itrust.engines.pieces.PART_ROWS", 1_000)
+    monkeypatch.setattr("itrust.engines.dask.PART_ROWS", 1_000)
 
 
 def scan(folder, **changes):
@@ -533,7 +541,7 @@ def test_pieces_hold_every_row_and_every_part_once_and_whole_chunks(rows, chunk,
     files = SimpleNamespace(only=lambda *paths: SimpleNamespace(files=paths))
     whole = Scan(files, "y", "p", (), None, None, "error")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("itrust.engines.pieces.PART_ROWS", enough)
+        patch.setattr("itrust.engines.dask.PART_ROWS", enough)
         pieces = pieces_of(whole, parts, chunk)
     assert [row for piece in pieces for row in piece.rows] == list(range(sum(rows)))
     assert all(piece.rows.start % chunk == 0 for piece in pieces)

@@ -7,8 +7,7 @@ from threadpoolctl import threadpool_info
 
 import itrust as it
 from itrust import InputError, Sample, nulls, simulate
-from itrust.engines import Drawing, Factor, Purpose, Tiles
-from itrust.engines.passes import Job, accumulate
+from itrust.engines import Drawing, Factor, Job, Purpose, Tiles, accumulate
 from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
 from oracles import holds_level
 

@@ -5,8 +5,7 @@ import pytest
 
 import itrust as it
 from itrust import nulls, simulate
-from itrust.engines.passes import Drawing, Job, accumulate
-from itrust.engines.products import Drawn, Products, Scratch, join
+from itrust.engines import Drawing, Drawn, Job, Products, Scratch, accumulate, join
 
 RNG = np.random.default_rng(0)
 N, DRAWS = 60, 9

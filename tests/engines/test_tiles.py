@@ -8,8 +8,7 @@ from threadpoolctl import threadpool_info
 
 from itrust import InputError
 from itrust.data.encoding import encode
-from itrust.engines import Tiles, available_threads
-from itrust.engines.numerical_rank import exact_features
+from itrust.engines import Tiles, available_threads, exact_features
 from itrust.kernels import RBF, Delta, Laplace, power_of
 from itrust.kernels.grams import DenseGram
 

@@ -9,11 +9,9 @@ from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.factor import TOLERANCE, Factor
 from itrust.engines.lowrank import LowRankPlan
-from itrust.engines.needs import refuse_what_needs_all_rows, what_needs_all_rows
 from itrust.engines.passes import Job, Totals
-from itrust.engines.plan import Plan, Purpose
-from itrust.engines.protocol import Engine
-from itrust.engines.survey import Survey
+from itrust.engines.plan import Plan, Purpose, Survey
+from itrust.engines.protocol import Engine, refuse_what_needs_all_rows, what_needs_all_rows
 from itrust.engines.tiles import MAX_DENSE_ROWS, Tiles
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull

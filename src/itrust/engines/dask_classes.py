@@ -19,10 +19,9 @@ from itrust.data import (
 )
 from itrust.engines.allocator import memory_kept
 from itrust.engines.cluster import Cluster, while_wanted
-from itrust.engines.dask import Dask
-from itrust.engines.passes import Additive
-from itrust.engines.pieces import (
+from itrust.engines.dask import (
     COUNT_BYTES,
+    Dask,
     bounds_of,
     bytes_of,
     lots_of,
@@ -33,6 +32,7 @@ from itrust.engines.pieces import (
     seen_here,
     told_rows,
 )
+from itrust.engines.passes import Additive
 from itrust.engines.products import Scratch
 from itrust.engines.threads import one_blas_thread
 

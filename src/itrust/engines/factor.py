@@ -12,14 +12,11 @@ from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.landmarks import make_plan
 from itrust.engines.lowrank import LowRankPlan
-from itrust.engines.needs import refuse_what_needs_all_rows
 from itrust.engines.passes import Job, Totals, Work, accumulate
-from itrust.engines.plan import Purpose
+from itrust.engines.plan import Purpose, Survey
 from itrust.engines.products import Scratch
-from itrust.engines.protocol import Engine
-from itrust.engines.stream import ordered_map
-from itrust.engines.survey import Survey
-from itrust.engines.threads import available_threads, one_blas_thread
+from itrust.engines.protocol import Engine, refuse_what_needs_all_rows
+from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
 from itrust.kernels import LocalKernel
 
 TOLERANCE = 0.01

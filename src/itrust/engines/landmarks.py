@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.data import Pilot, Points
 from itrust.engines.lowrank import LandmarkBlock, LowRankPlan, relative_bound
-from itrust.engines.survey import weight_unit
+from itrust.engines.plan import weight_unit
 from itrust.kernels import Gram, LocalKernel, split_match
 
 PIVOTS_AT_ONCE = 48

@@ -14,13 +14,18 @@ from numpy.typing import DTypeLike
 
 from itrust._core import Advance, AnyArray, FloatArray, IntArray
 from itrust.data import Chunk, Points
-from itrust.engines.certificate import Certificate
-from itrust.engines.moments import NullMoments, some_of, third_moments
-from itrust.engines.outcome import Columns, KernelOutcome
 from itrust.engines.passes import Additive
-from itrust.engines.plan import Plan
+from itrust.engines.plan import (
+    Certificate,
+    Columns,
+    KernelOutcome,
+    NullMoments,
+    Plan,
+    Survey,
+    some_of,
+    third_moments,
+)
 from itrust.engines.products import ALL, Drawn, Products
-from itrust.engines.survey import Survey
 from itrust.kernels import Gram, LocalKernel, Rows, split_match
 
 ROWS_AT_ONCE = 1_024  # whose kernel values are in hand

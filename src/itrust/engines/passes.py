@@ -6,13 +6,13 @@ any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from itrust._core import Advance, FloatArray
+from itrust._core import Advance, FloatArray, InputError, counted, listed
 from itrust.data import Chunk, called_impossible
 from itrust.engines.products import Drawn, Scratch, join
 from itrust.nulls import Null, Rademacher, RowwiseNull
@@ -201,3 +201,65 @@ def _drawn(chunk: Chunk, drawing: Drawing, block: range, columns: slice, scratch
     if shape[1] > len(block):
         numbers[:, 0] = chunk.y == 1 if is_label else (1.0 if flips else residuals)
     return Drawn(columns, numbers, is_label, residuals if flips else None)
+
+
+@dataclass(frozen=True, eq=False)
+class RowwiseWork:
+    """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
+
+    function: Callable[[Chunk, FloatArray], Additive]
+    unit: float
+
+    @property
+    def max_rows(self) -> None:
+        """As many rows at once as the engine likes."""
+        return None
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
+        """Compute the share of a chunk."""
+        return RowwisePartial(self.function(chunk, weights))
+
+
+@dataclass(frozen=True, eq=False)
+class RowwisePartial:
+    """The share of one chunk, which is finished when it begins."""
+
+    share: Additive
+
+    def add(self, drawn: Drawn) -> None:
+        """Nothing depends on draws."""
+
+    def finished(self) -> Additive:
+        """The share."""
+        return self.share
+
+
+def checked_tally(tally: Tally, pair_weight: float) -> Tally:
+    """Refuse rows in files that a `Sample` would have refused."""
+    if tally.positives == 0 and len(tally.other_labels) > 1:
+        raise InputError(
+            "{argument}: no label is the positive one; the labels are {others}",
+            argument="positive",
+            details={"others": listed(sorted(tally.other_labels, key=str))},
+        )
+    if pair_weight <= 0:
+        raise InputError(
+            "{argument} are zero in all rows but at most one; two rows must count",
+            argument="weights",
+        )
+    return tally
+
+
+def tally_notes(tally: Tally) -> tuple[str, ...]:
+    """Make the data-quality notes that need a whole pass over rows in files."""
+    said = (
+        [f"left out {counted(tally.dropped, 'row')} with missing values"] if tally.dropped else []
+    )
+    if len(tally.other_labels) > 1:
+        others = listed(sorted(tally.other_labels, key=str))
+        said.append(f"all labels but the positive one ({others}) count as 0")
+    if tally.positives in (0, tally.rows):
+        said.append(f"one class only: every label counts as {int(tally.positives > 0)}")
+    if tally.certain == tally.rows:
+        said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+    return tuple(said)

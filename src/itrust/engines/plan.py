@@ -1,19 +1,278 @@
-"""How one kernel will be evaluated, and what for."""
+"""What is known before a label is looked at, how a kernel is evaluated, and what that gives."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from itrust._core import Advance, FloatArray
-from itrust.data import Points
-from itrust.engines.moments import NullMoments
-from itrust.engines.outcome import Columns, KernelOutcome
-from itrust.engines.passes import Additive, Work
-from itrust.engines.survey import Survey
-from itrust.kernels import LocalKernel
-from itrust.nulls import Null
+import numpy as np
+
+from itrust._core import Advance, FloatArray, InputError, IntArray
+from itrust.data import Extract, FilePart, Pilot, Points, Sample, Source, covariate_notes
+from itrust.engines.passes import Additive, Drawing, Tally, Work
+from itrust.kernels import Gram, LocalKernel, split_match
+from itrust.nulls import Null, SimulatedNull
+
+POINTS = 20_000  # rows that kernels, widths and checks are chosen from
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What is known about the rows before a label is looked at; made by an engine."""
+
+    source: Source
+    rows: Pilot
+    pilot: Pilot
+    parts: tuple[FilePart, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, size: int, min_rows: int = 0) -> Survey:
+        """Choose random rows on this machine."""
+        rows = source.pilot(max(size, min_rows, POINTS))
+        return cls(source, rows, rows.first(size))
+
+    @classmethod
+    def of_extract(cls, extract: Extract, size: int) -> Survey:
+        """Choose random rows among those at hand; no pass is made."""
+        rows = extract.pilot(max(size, POINTS))
+        return cls(extract.source, rows, rows.first(size), extract.parts)
+
+    @property
+    def n(self) -> int:
+        """Number of rows in the whole."""
+        return self.rows.n
+
+    @cached_property
+    def unit(self) -> float:
+        """The size of the weights, by which they are divided."""
+        return weight_unit(self.pilot)
+
+    @property
+    def points(self) -> Points:
+        """Predictions and covariates of all rows, or of 20,000 random ones."""
+        return self.rows.first(POINTS).points
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Data-quality notes: those of the source, and about the columns of pilot rows."""
+        if self.source.in_memory is not None:
+            return self.source.notes
+        return (*self.source.notes, *covariate_notes(self.points))
+
+
+def weight_unit(pilot: Pilot) -> float:
+    """Give the size of weights: the root of their mean square, in proportion to p(1 - p)."""
+    p, variances = pilot.points.p, pilot.variances
+    spread = float((p * (1 - p)).sum())
+    return math.sqrt(variances.sum() / spread) if spread and variances.any() else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How far the approximate kernel can be from the true one; p-values are exact for it.
+
+    Attributes
+    ----------
+    rank : int
+        Number of features that stand in the kernel's place.
+    bound : float
+        Under the null, the error's standard deviation is at most this share of the
+        statistic's own. Uses no label. In single precision a small part of it, for rounding, is
+        estimated from some rows.
+    sampled : float
+        That share itself, estimated from sampled pairs of rows.
+    worst_case : (float, float)
+        The true KLCE^2 minus the computed one lies between these, for the observed labels.
+    precision : str
+        Of the features: "float32" or "float64".
+    """
+
+    rank: int
+    bound: float
+    sampled: float
+    worst_case: tuple[float, float]
+    precision: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name; None where a bound is infinite.
+        """
+        facts = {**vars(self), "worst_case": list(self.worst_case)}
+        for name in ("bound", "sampled"):
+            facts[name] = facts[name] if math.isfinite(facts[name]) else None
+        return facts
+
+
+MAX_ROWS_OF_TRIANGLES = 512  # of rows that share their exact matches
+
+
+@dataclass(frozen=True, eq=False)
+class NullMoments:
+    """Null moments of some forms: where the tail of each begins and how long it is.
+
+    For an entry of one feature phi, of the sum of w e phi; for others, of the sum over i != j of
+    w_i e_i P_ij w_j e_j. All are closed forms in p, so no label is looked at.
+    """
+
+    expected: FloatArray
+    variance: FloatArray
+    triangles: FloatArray
+    pairs: FloatArray
+    cubic: FloatArray
+
+    @classmethod
+    def of_one(
+        cls, expected: float, variance: float, triangles: float, pairs: float
+    ) -> NullMoments:
+        """Put the moments of a single kernel into arrays."""
+        moments = (expected, variance, triangles, pairs, 0.0)
+        return cls(*(np.array([moment]) for moment in moments))
+
+    def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
+        """Give the skewness of the sums along single features, all rows."""
+        return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
+
+    def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Give standard deviation and skewness of the forms, all rows."""
+        ratio = expected / self.expected
+        variance = self.variance * ratio**2
+        third = self.triangles * ratio**3 + self.pairs * ratio**2
+        some = np.maximum(variance, np.finfo(float).tiny ** 0.5)  # single features have none
+        return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
+
+    def take(self, kept: IntArray) -> NullMoments:
+        """Keep some entries."""
+        return NullMoments(**{name: values[kept] for name, values in vars(self).items()})
+
+
+def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
+    """Give E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
+    v = p * (1 - p)
+    w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
+    return np.asarray(variances * w * (1 - 2 * p))
+
+
+def triangles_of(gram: Gram, v: FloatArray) -> float:
+    """8 sum over distinct i, j, k of P_ij P_jk P_ki v_i v_j v_k, sampled group by group.
+
+    Rows that share their exact matches form a group, and of a large group some rows stand for
+    all.
+    """
+    _, match = split_match(gram)
+    codes = np.zeros(v.size, dtype=np.int64) if match is None else match.left
+    order = np.argsort(codes, kind="stable")
+    triangles = 0.0
+    for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        some = rows[some_of(rows.size)]
+        root = np.sqrt(v[some])
+        a = gram.block(some, some) * root * root[:, None]
+        np.fill_diagonal(a, 0.0)
+        # Twice the same matrix, which BLAS sees: half of the product is enough.
+        triangles += 8 * float(np.sum(a * (a @ a.T))) * (rows.size / some.size) ** 3
+    return triangles
+
+
+def some_of(size: int) -> IntArray:
+    """Positions of the rows of a group that stand for all of it."""
+    return np.linspace(0, size - 1, min(size, MAX_ROWS_OF_TRIANGLES)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Weighted residuals of all rows: those of the data, then those of every draw."""
+
+    sample: Sample
+    weights: FloatArray
+    residuals: FloatArray
+
+    @classmethod
+    def of(cls, sample: Sample, drawing: Drawing, unit: float) -> Columns:
+        """Make the draws."""
+        # The data are a column of the same product as the draws, so that ties stay ties.
+        residuals = np.empty((sample.n, drawing.columns))
+        residuals[:, 0] = sample.residuals
+        if isinstance(drawing.null, SimulatedNull):
+            drawing.null.fill(residuals[:, 1:], sample, drawing.draws, drawing.seed)
+        weights = sample.weights_or_ones / unit
+        if sample.weights is not None:
+            residuals *= weights[:, None]
+        return cls(sample, weights, residuals)
+
+    @property
+    def variances(self) -> FloatArray:
+        """Null variances of the weighted residuals, (n,)."""
+        p = self.sample.p
+        return np.asarray(np.square(self.weights) * p * (1 - p))
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Squared residuals, (n, 1 + draws), for all who want them."""
+        return np.square(self.residuals)
+
+
+class KernelOutcome(ABC):
+    """What a run has found for one kernel."""
+
+    over_pairs: FloatArray
+    diagonal: FloatArray
+    expected: float
+
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of the form under the null, from all rows."""
+
+    @abstractmethod
+    def refined(self, moments: NullMoments) -> NullMoments:
+        """Put moments that all rows have told in the place of those from pilot rows.
+
+        A plan that has seen all rows before has nothing to put in their place.
+        """
+
+    @abstractmethod
+    def spectrum(self) -> FloatArray:
+        """Weights l_j of the limit law, that of sum l_j z_j^2 - offset."""
+
+    @abstractmethod
+    def offset(self) -> float:
+        """What the limit law is shifted by."""
+
+    @abstractmethod
+    def certificate(self, pair_weight: float) -> Certificate | None:
+        """Tell how far the kernel is from the true one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run has found."""
+
+    tally: Tally
+    pair_weight: float
+    works: tuple[Any, ...]
+    kernels: tuple[KernelOutcome, ...]
+
+
+def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
+    """Sum over i != j of w_i w_j, without cancellation where all weights are at hand."""
+    whole = source.in_memory
+    if whole is None:
+        return tally.pair_weight
+    return whole.pair_weight / (unit**2 if whole.weights is not None else 1.0)
+
+
+def finite(sums: FloatArray) -> FloatArray:
+    """Pass sums on; refuse what overflowed."""
+    if not np.isfinite(sums).all():
+        raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
+    return sums
+
 
 BATCH_BYTES = 2**26  # of the numbers kept for a batch of draws; every chunk in work has as many
 MIN_COLUMNS = 256

@@ -1,12 +1,14 @@
-"""How many threads to use, and BLAS held to one inside each of them."""
+"""Threads: how many to use, BLAS held to one in each, and many chunks through a few of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -44,3 +46,42 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _limiter.restore_original_limits()
+
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+@contextmanager
+def _closed_after(items: Iterable[Item]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+
+
+def ordered_map(
+    function: Callable[[Item], Answer], items: Iterable[Item], threads: int
+) -> Generator[Answer, None, None]:
+    """Apply a function in threads; no more items are under way than one for each thread and two.
+
+    Items are taken from their source one by one, so a file is read as it is worked on, and
+    answers come in the order of the items, so sums do not depend on the number of threads.
+    """
+    with one_blas_thread(), _closed_after(items):
+        if threads == 1:
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: deque[Future[Answer]] = deque()
+            try:
+                for item in items:
+                    waiting.append(pool.submit(function, item))
+                    if len(waiting) > threads + 1:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:  # an error or Ctrl-C: what has not begun shall not begin
+                    future.cancel()

@@ -13,18 +13,25 @@ import numpy as np
 from itrust._core import Advance, FloatArray, InputError, Setting
 from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
-from itrust.engines.moments import NullMoments, third_moments, triangles_of
-from itrust.engines.numerical_rank import exact_features
-from itrust.engines.outcome import Columns, KernelOutcome
 from itrust.engines.passes import Additive, Job, Totals
-from itrust.engines.plan import Plan, Purpose
+from itrust.engines.plan import (
+    Columns,
+    KernelOutcome,
+    NullMoments,
+    Plan,
+    Purpose,
+    Survey,
+    third_moments,
+    triangles_of,
+)
 from itrust.engines.protocol import Engine
-from itrust.engines.survey import Survey
 from itrust.engines.threads import available_threads, one_blas_thread
-from itrust.kernels import Gram, LocalKernel, power_of, split_match
+from itrust.kernels import GaussianGram, Gram, LocalKernel, power_of, split_match
 
 MAX_DENSE_ROWS = 5_000  # for eigenvalues
 SMALLEST_TILE, TILES_A_SIDE = 128, 4  # where there are few rows
+ROUNDING = 1e-13  # of the diagonal, which is 1: what no feature explains
+MAX_FEATURES, ROWS_A_FEATURE = 128, 8  # beyond which tiles cost no more
 ALL = slice(None)
 
 
@@ -301,3 +308,31 @@ class TiledOutcome(KernelOutcome):
     def certificate(self, pair_weight: float) -> None:  # noqa: ARG002
         """None: the kernel is the true one."""
         return
+
+
+def exact_features(gram: Gram) -> FloatArray | None:
+    """Features F with F F' = P up to 1e-13 in every entry, if few are enough.
+
+    A Gaussian kernel of a single number has hardly more eigenvalues above rounding than twice the
+    widths that its values spread over. Each step takes the row that is explained least; what is
+    left is positive semi-definite, so its diagonal bounds it. Cost O(n r^2) for rank r.
+    """
+    if not isinstance(gram, GaussianGram) or gram.left.shape[1] != 1:
+        return None
+    n = len(gram.left)
+    most = min(MAX_FEATURES, n // ROWS_A_FEATURE)
+    if 2 * np.ptp(gram.left) > most:
+        return None
+    features, left = np.empty((most, n)), np.ones(n)
+    everyone = slice(None)
+    for rank in range(most):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= ROUNDING:
+            return np.ascontiguousarray(features[:rank].T)
+        column = gram.block(everyone, np.array([pivot]))[:, 0]
+        column -= features[:rank, pivot] @ features[:rank]
+        column /= np.sqrt(left[pivot])
+        features[rank] = column
+        left -= column * column
+        left[pivot] = 0.0
+    return None

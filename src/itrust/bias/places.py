@@ -39,6 +39,7 @@ from itrust.engines import (
     Outcome,
     Plan,
     Survey,
+    Work,
     as_engine,
     run_together,
     work_of_parts,
@@ -164,18 +165,13 @@ class PlacesPart:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacesWork:
+class PlacesWork(Work):
     """What is summed at all places over some rows."""
 
     sets: tuple[PlaceSet, ...]
     with_covariance: bool
     dtype: DTypeLike
     unit: float
-
-    @property
-    def max_rows(self) -> None:
-        """As many rows at once as the engine likes."""
-        return None
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _PlacesPartial:
         """Start on a chunk."""

@@ -27,7 +27,7 @@ from itrust.calibration.prepared import Prepared
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk
-from itrust.engines import Additive, Drawing, Drawn, Products, columns_at_once
+from itrust.engines import Additive, Drawing, Drawn, Products, Work, columns_at_once
 from itrust.nulls import Rademacher
 
 JUDGED = 0.2  # findings with larger p-values from redraws keep these
@@ -101,17 +101,14 @@ class FlippedSums(Additive):
 
 
 @dataclass(frozen=True, eq=False)
-class _Flipping:
+class _Flipping(Work):
     """The pass over the rows: 1 and some features, then these times p (1 - p)."""
 
     bank: Bank
     chosen: IntArray
     twice: IntArray
-
-    @property
-    def unit(self) -> float:
-        """Weights are divided by this."""
-        return self.bank.unit
+    unit: float
+    outcome: int | None = 0
 
     @property
     def max_rows(self) -> int:
@@ -164,7 +161,7 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
     own = {int(at) for k in entries for at in bank.features_of(k)[0]}
     chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
     plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
-    work = _Flipping(bank, chosen, np.searchsorted(chosen, plain))
+    work = _Flipping(bank, chosen, np.searchsorted(chosen, plain), bank.unit, bank.outcome)
     size = columns_at_once(prepared.survey, [], work.width)
     found: list[FlippedSums] = [
         prepared.engine.run(

@@ -36,10 +36,10 @@ from itrust.engines import (
     EngineChoice,
     Outcome,
     Survey,
+    Work,
     amount_of_work,
     as_engine,
     finite,
-    tally_notes,
 )
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import IntervalNull, label_bits, labels_below
@@ -77,7 +77,7 @@ class IntervalSums(Additive):
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalWork:
+class IntervalWork(Work):
     """Sums along directions for several nulls at once, on the same uniform numbers."""
 
     directions: Directions
@@ -379,7 +379,7 @@ def interval_test(
     (found,) = alone.kernels
     notes = run.survey.notes
     if source.in_memory is None:
-        notes = (*tally_notes(outcome.tally), *notes)
+        notes = (*outcome.tally.notes, *notes)
     return CalibrationResult(
         statistic=float(finite(found.over_pairs)[0]) / alone.pair_weight,
         score=float(combined[0]),

@@ -29,7 +29,6 @@ from itrust.engines import (
     Work,
     finite,
     run_together,
-    tally_notes,
     work_of_parts,
 )
 from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull
@@ -261,4 +260,4 @@ def _notes(survey: Survey, tally: Tally) -> tuple[str, ...]:
     """Data-quality notes: a pass tells about rows in files what a sample knows by itself."""
     if survey.source.in_memory is not None:
         return survey.notes
-    return (*tally_notes(tally), *survey.notes)
+    return (*tally.notes, *survey.notes)

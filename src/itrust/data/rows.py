@@ -128,6 +128,25 @@ class Chunk:
         """Numbers of the rows in the whole."""
         return range(self.first, self.first + self.y.size)
 
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    @property
+    def predictions(self) -> FloatArray:
+        """Probabilities by outcome, (n, 1)."""
+        return self.p[:, None]
+
+    @property
+    def left_out(self) -> int:
+        """Rows that lack something."""
+        return self.dropped
+
+    def outcome(self, k: int) -> Chunk:  # noqa: ARG002
+        """The only one."""
+        return self
+
 
 def called_impossible(
     y: AnyArray | int, p: FloatArray, weights: FloatArray | None = None

@@ -18,7 +18,6 @@ from itrust.engines.passes import (
     Work,
     accumulate,
     accumulate_all,
-    tally_notes,
 )
 from itrust.engines.plan import (
     Certificate,

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from itrust._core import Advance, AnyArray, FloatArray, IntArray
 from itrust.data import Chunk, Points
-from itrust.engines.passes import Additive
+from itrust.engines.passes import Additive, Work
 from itrust.engines.plan import (
     Certificate,
     Columns,
@@ -66,7 +66,7 @@ class LowRankPlan(Plan):
     @property
     def work(self) -> KernelWork:
         """What a pass over the rows adds up."""
-        return KernelWork(self)
+        return KernelWork(self, self.unit)
 
     def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
         """Rows, number of the block and features (rank, rows) of every block that has rows."""
@@ -143,20 +143,11 @@ class LowRankPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class KernelWork:
+class KernelWork(Work):
     """The forms of one kernel, by the features of its plan."""
 
     plan: LowRankPlan
-
-    @property
-    def unit(self) -> float:
-        """Weights are divided by this."""
-        return self.plan.unit
-
-    @property
-    def max_rows(self) -> None:
-        """As many rows at once as the engine likes."""
-        return None
+    unit: float
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _KernelPart:
         """Start on a chunk."""

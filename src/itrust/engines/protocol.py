@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from itrust._core import Advance, InputError
 from itrust.data import Extract, Source
-from itrust.engines.passes import Drawing, Job, Totals, Work, checked_tally
+from itrust.engines.passes import Drawing, Job, Totals, Work
 from itrust.engines.plan import (
     Columns,
     Outcome,
@@ -191,7 +191,7 @@ class Engine(ABC):
         job = Job(passing, drawing, unit, advance) if passing else Job((), Drawing(), unit)
         totals = self._pass(survey, job)
         pair_weight = pair_weight_of(survey.source, totals.tally, unit)
-        checked_tally(totals.tally, pair_weight)
+        totals.tally.refuse(pair_weight)
         columns = None
         whole = survey.source.in_memory
         if whole is not None and any(plan.work is None for plan in plans):

@@ -15,7 +15,7 @@ from itrust.calibration import (
     null_warnings,
 )
 from itrust.data import MulticlassSample, MulticlassScan, Sample, Scan
-from itrust.engines import EngineChoice, tally_notes
+from itrust.engines import EngineChoice
 from itrust.nulls import Prudent, Tolerance
 from itrust.overturn.numbers import NumberRobustness, number_robustness
 from itrust.overturn.results import PrudentResult, Robustness
@@ -85,7 +85,7 @@ def robustness(
     violations = tipping_points(run, neutral, alpha, progress=progress)
     notes = run.survey.notes
     if source.in_memory is None:
-        notes = (*tally_notes(outcome.tally), *notes)
+        notes = (*outcome.tally.notes, *notes)
     return Robustness(
         n=outcome.tally.rows,
         alpha=alpha,

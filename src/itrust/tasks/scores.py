@@ -17,7 +17,7 @@ from itrust._core import FloatArray
 from itrust.bias import BEYOND_DOUBT
 from itrust.calibration import normal_score
 from itrust.data import Chunk, Sample
-from itrust.engines import Additive, Drawn
+from itrust.engines import Additive, Drawn, Work
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.fits import LeafFit
@@ -147,18 +147,13 @@ def _unit(size: int, position: int, columns: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskWork:
+class TaskWork(Work):
     """What is summed over the data and all redraws."""
 
     fits: tuple[LeafFit, ...]
     at_null: FloatArray
     unit: float
     dtype: DTypeLike
-
-    @property
-    def max_rows(self) -> None:
-        """As many rows at once as the engine likes."""
-        return None
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _TaskPartial:
         """Start on a chunk."""

@@ -18,7 +18,7 @@ from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Entry, Feature, Scaling
 from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Term, read
 from itrust.data import Chunk, Pilot, Points
-from itrust.engines import Additive, Drawn, NullMoments, Products, third_moments
+from itrust.engines import Additive, Drawn, NullMoments, Products, Work, third_moments
 
 ROWS_FOR_PAIRS = 256
 NO_VARIANCE = 1e-18
@@ -29,7 +29,7 @@ CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
+class Bank(Work):
     """Entries made of features, ready for a pass over the rows."""
 
     entries: tuple[Entry, ...]
@@ -43,6 +43,7 @@ class Bank:
     unit: float
     dtype: DTypeLike = np.float64
     is_studentised: bool = False
+    outcome: int = 0
 
     @property
     def diagonal_entries(self) -> IntArray:

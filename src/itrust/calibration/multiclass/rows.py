@@ -168,6 +168,23 @@ class CheckedRows(RowsOfClasses):
         """Probabilities of one class, and covariates."""
         return Points(self.p[:, code], self.columns)
 
+    @property
+    def predictions(self) -> FloatArray:
+        """Probabilities by outcome, (n, K)."""
+        return self.p
+
+    left_out = 0
+    other_labels = frozenset[Any]()
+
+    @property
+    def cluster(self) -> IntArray | None:
+        """Clusters of the rows."""
+        return self.units
+
+    def outcome(self, k: int) -> Chunk:
+        """One class against the rest."""
+        return self.chunk(k)
+
     def chunk(self, code: int) -> Chunk:
         """One class against the rest."""
         y = (self.codes == code) * 1.0

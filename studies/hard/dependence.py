@@ -14,8 +14,7 @@ import itrust as it
 from hard.dependent_rows import DEPENDENT, INDEPENDENT, as_sample, drawn
 from hard.kit import Section, repeated, share, table
 from itrust.calibration.assumptions import assumption_notes
-from itrust.calibration.assumptions.dependence import dependence
-from itrust.calibration.assumptions.rows import Rows, spread_rows
+from itrust.calibration.assumptions import ResidualRows, dependence
 
 Design = Callable[[np.random.Generator], dict[str, Any]]
 INTRODUCTION = """\
@@ -36,7 +35,7 @@ DAYS = (300, 400)
 def found(seed: int, design: Design) -> tuple[str, ...] | None:
     """The columns that are named for a design; None if nothing is."""
     sample = as_sample(design(np.random.default_rng(seed)))
-    seen = dependence(Rows(sample, spread_rows(sample.n)))
+    seen = dependence(ResidualRows(sample))
     return None if seen is None else seen.names
 
 

@@ -6,16 +6,19 @@ from scipy.stats import norm
 
 import itrust as it
 from hard.dependent_rows import DEPENDENT, INDEPENDENT, as_sample, candidacies, drawn
-from itrust.calibration.assumptions import assumption_notes
-from itrust.calibration.assumptions.dependence import Dependence, dependence
-from itrust.calibration.assumptions.notes import dependence_in_words
-from itrust.calibration.assumptions.order import neighbour_correlation
-from itrust.calibration.assumptions.rows import Rows, spread_rows
-from itrust.calibration.assumptions.units import _UnitSums
+from itrust.calibration.assumptions import (
+    Dependence,
+    ResidualRows,
+    UnitSums,
+    assumption_notes,
+    dependence,
+    dependence_in_words,
+    neighbour_correlation,
+)
 
 
 def looked_at(sample):
-    return Rows(sample, spread_rows(sample.n))
+    return ResidualRows(sample)
 
 
 def found(rows):
@@ -78,7 +81,7 @@ def test_products_of_a_unit_equal_the_double_loop():
     rng = np.random.default_rng(0)
     codes, residuals = rng.integers(5, size=40), rng.normal(size=40)
     sample = it.Sample(rng.integers(2, size=40), rng.uniform(0.2, 0.8, 40))
-    sums = _UnitSums.of(looked_at(sample), residuals, codes)
+    sums = UnitSums.of(looked_at(sample), residuals, codes)
     for unit, product in enumerate(sums.products):
         own = residuals[codes == unit]
         pairs = sum(a * b for i, a in enumerate(own) for j, b in enumerate(own) if i != j)

@@ -72,6 +72,29 @@ def test_files_give_the_bits_of_memory_without_being_loaded(tmp_path, monkeypatc
     assert found.n == kept.n
 
 
+def late(frame):
+    """A covariate that was made after the labels."""
+    rng = np.random.default_rng(1)
+    return frame.assign(age=frame["y"].map(ord) + rng.uniform(-0.1, 0.1, len(frame)))
+
+
+def in_pairs(frame):
+    """Labels of neighbours are the same."""
+    return frame.assign(y=np.repeat(frame["y"].to_numpy()[::2], 2))
+
+
+@pytest.mark.usefixtures("few_rows_at_once")
+@pytest.mark.parametrize(
+    ("changed", "words"), [(late, "tells nearly every label"), (in_pairs, "residuals go together")]
+)
+def test_files_warn_where_the_loaded_rows_do(tmp_path, changed, words):
+    scan = scan_of(written(tmp_path, changed(table())))
+    with pytest.warns(it.AssumptionWarning, match=words):
+        warnings = it.klce_test(scan, draws=19, rng=3).assumption_warnings
+    with pytest.warns(it.AssumptionWarning, match=words):
+        assert it.klce_test(scan.load(), draws=19, rng=3).assumption_warnings == warnings
+
+
 @pytest.mark.usefixtures("few_rows_at_once")
 def test_a_test_of_files_reads_no_more_rows_at_once_than_a_window(tmp_path, monkeypatch):
     rows = StreamedRows.of(scan_of(written(tmp_path, table())), 200)

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from itrust._core import BoolArray
-from itrust.calibration.assumptions.rows import spread_rows
+from itrust.calibration.assumptions import spread_rows
 from itrust.calibration.dictionary.entries import Shape
 from itrust.calibration.results import Finding
 from itrust.data import Predicate, Sample, all_of, column_of, cut_of

@@ -5,8 +5,15 @@ beyond (x, f); covariates that were known before the labels. All but the second 
 which are looked for here.
 """
 
-from itrust.calibration.assumptions.autocorrelation import Autocorrelation as Autocorrelation
-from itrust.calibration.assumptions.autocorrelation import (
-    residual_autocorrelation as residual_autocorrelation,
+from itrust.calibration.assumptions.notes import assumption_notes, dependence_in_words
+from itrust.calibration.assumptions.signs import (
+    Autocorrelation,
+    Dependence,
+    ResidualRows,
+    UnitSums,
+    dependence,
+    neighbour_correlation,
+    outcome_in_weights,
+    residual_autocorrelation,
+    spread_rows,
 )
-from itrust.calibration.assumptions.notes import assumption_notes as assumption_notes

@@ -8,30 +8,31 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from itrust._core import (
-    AssumptionWarning,
-    FloatArray,
-    Setting,
-    counted,
-    in_door_words,
+from itrust._core import AssumptionWarning, FloatArray, Setting, counted, in_door_words
+from itrust.calibration.assumptions.signs import (
+    Dependence,
+    ResidualRows,
+    dependence,
+    leaks,
+    outcome_in_weights,
 )
-from itrust.calibration.assumptions.dependence import Dependence, dependence
-from itrust.calibration.assumptions.leaks import Leak, leaks
-from itrust.calibration.assumptions.rows import Rows, spread_rows
-from itrust.calibration.assumptions.weights import outcome_in_weights
 from itrust.data import WITHOUT_IT, Sample, Source
 
 TAKES_ROWS = "the p-value takes rows as independent"
+WEIGHTED = (
+    "the weights go with the labels (correlation {:.2f} with y - p beyond p and the covariates); "
+    "if they were built from the outcome, the p-value is not valid"
+)
 
 _known: WeakKeyDictionary[Sample, tuple[str, ...]] = WeakKeyDictionary()
 _warned: WeakValueDictionary[tuple[int, object], FloatArray] = WeakValueDictionary()
 
 
 def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, ...]:
-    """One sentence for each assumption the data contradict.
+    """One sentence for each assumption that rows at hand contradict: all rows, or random ones.
 
     Each is a Python warning once for the same labels, for an audit asks several times, also with
-    fewer covariates. Rows in files are not looked at: they would have to be read once more. Where
+    fewer covariates. Nothing is said of rows in files, of which random ones are to be given. Where
     rows are random ones of many, `runs` are rows that follow each other.
     """
     sample = source.in_memory
@@ -39,9 +40,9 @@ def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, .
         return ()
     if sample in _known:
         return _known[sample]
-    found = list(_notes(sample, runs))
-    _known[sample] = tuple(note for _, note in found)
-    for what, note in found:
+    notes = list(_notes(sample, runs))
+    _known[sample] = tuple(note for _, note in notes)
+    for what, note in notes:
         if (id(sample.y), what) not in _warned:
             _warned[id(sample.y), what] = sample.y
             warnings.warn(note, AssumptionWarning, stacklevel=4)
@@ -49,34 +50,34 @@ def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, .
 
 
 def _notes(sample: Sample, runs: Sample | None) -> Iterator[tuple[object, str]]:
-    """What was found, without its size, and its sentence."""
+    """What was seen, without its size, and its sentence."""
     weighted = outcome_in_weights(sample)
     if weighted is not None:
-        yield "weights", weighted
-    whole = Rows(sample, spread_rows(sample.n))
-    together = dependence(whole, None if runs is None else Rows(runs, np.arange(runs.n)))
+        yield "weights", WEIGHTED.format(weighted)
+    whole = ResidualRows(sample)
+    together = dependence(whole, None if runs is None else ResidualRows(runs, np.arange(runs.n)))
     if together is not None:
         yield (together.kind, together.names), dependence_in_words(together)
     repeated = together is not None or sample.cluster is not None
-    for leak in leaks(whole, repeated=repeated):
-        yield leak, leak_in_words(leak)
+    for name, kind in leaks(whole, repeated=repeated):
+        yield (name, kind), _leak_in_words(name, kind)
 
 
-def dependence_in_words(found: Dependence) -> str:
+def dependence_in_words(seen: Dependence) -> str:
     """What goes together, and the column to name as the cluster."""
-    agree = f"go together (correlation {found.correlation:.2f}"
-    names = found.names[0] if len(found.names) == 1 else list(found.names) or None
+    agree = f"go together (correlation {seen.correlation:.2f}"
+    names = seen.names[0] if len(seen.names) == 1 else list(seen.names) or None
     cluster = in_door_words(Setting("cluster", names))
-    if found.kind == "column":
-        told = " and ".join(repr(name) for name in found.names)
-        joined = "name it" if len(found.names) == 1 else "name both"
+    if seen.kind == "column":
+        columns = " and ".join(repr(name) for name in seen.names)
+        joined = "name it" if len(seen.names) == 1 else "name both"
         return (
-            f"residuals of rows with the same {told} {agree}, {counted(found.units, 'value')}): "
+            f"residuals of rows with the same {columns} {agree}, {counted(seen.units, 'value')}): "
             f"if these are repeated units, {joined} with {cluster}, for {TAKES_ROWS}"
         )
-    if found.kind == "alike":
+    if seen.kind == "alike":
         return (
-            f"{counted(found.rows, 'row')} have nearly the same p and covariates as another row, "
+            f"{counted(seen.rows, 'row')} have nearly the same p and covariates as another row, "
             f"and their residuals {agree} beyond that of neighbours): if they are repeated units, "
             f"name these with {cluster}, for {TAKES_ROWS}"
         )
@@ -87,15 +88,15 @@ def dependence_in_words(found: Dependence) -> str:
     )
 
 
-def leak_in_words(found: Leak) -> str:
+def _leak_in_words(name: str, kind: str) -> str:
     """What a covariate seems to be, and what to do about it."""
-    name = repr(found.name) if found.name.strip() else "the column without a name"
+    column = repr(name) if name.strip() else "the column without a name"
     out = in_door_words(WITHOUT_IT)
-    if found.kind == "label":
+    if kind == "label":
         return (
-            f"{name} tells nearly every label: if it was made from the label, or after it, {out}, "
+            f"{column} tells nearly every label: if it was made from the label, or after it, {out}, "
             f"for given the label no probability but 0 and 1 is calibrated"
         )
-    if found.kind == "index":
-        return f"{name} counts the rows: unless their order is time, {out}"
-    return f"{name} is {found.kind}, which the test is given anyway: {out}, for it adds nothing"
+    if kind == "index":
+        return f"{column} counts the rows: unless their order is time, {out}"
+    return f"{column} is {kind}, which the test is given anyway: {out}, for it adds nothing"

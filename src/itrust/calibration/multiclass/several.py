@@ -103,6 +103,7 @@ def judge_files(
     size = POINTS if way.factor is None else max(POINTS, way.factor.pilot)
     with progress_bar("reading", scan.rows_expected, progress) as advance:
         rows = StreamedRows.of(scan, size, advance, way.machines)
+    frequent = rows.described_by(int(np.argmax(rows.facts.labels)))  # of random rows
     common: dict[str, Any] = {
         "n": rows.n,
         "names": scan.names,
@@ -114,7 +115,7 @@ def judge_files(
         "refused": None,
         "is_exact": True,
         "elapsed": 0.0,
-        "assumption_warnings": (),
+        "assumption_warnings": null_warnings(frequent, Bernoulli()),
         "notes": rows.survey.notes,
     }
     tables = _tables(rows, ClassDrawing(Categorical()), draws, seed, way, progress)

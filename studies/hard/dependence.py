@@ -13,8 +13,7 @@ import numpy as np
 import itrust as it
 from hard.dependent_rows import DEPENDENT, INDEPENDENT, as_sample, drawn
 from hard.kit import Section, repeated, share, table
-from itrust.calibration.assumptions import assumption_notes
-from itrust.calibration.assumptions import ResidualRows, dependence
+from itrust.calibration.assumptions import ResidualRows, assumption_notes, dependence
 
 Design = Callable[[np.random.Generator], dict[str, Any]]
 INTRODUCTION = """\

@@ -94,8 +94,8 @@ def _leak_in_words(name: str, kind: str) -> str:
     out = in_door_words(WITHOUT_IT)
     if kind == "label":
         return (
-            f"{column} tells nearly every label: if it was made from the label, or after it, {out}, "
-            f"for given the label no probability but 0 and 1 is calibrated"
+            f"{column} tells nearly every label: if it was made from the label, or after it, "
+            f"{out}, for given the label no probability but 0 and 1 is calibrated"
         )
     if kind == "index":
         return f"{column} counts the rows: unless their order is time, {out}"

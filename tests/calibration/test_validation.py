@@ -19,10 +19,8 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
 import itrust as it
-from itrust.calibration.validation import sums
-from itrust.calibration.validation.grades import grade_tests
-from itrust.calibration.validation.smooth import quantile_of, restricted_cubic
-from itrust.calibration.validation.sums import CELLS, PredictionCells, fine_place
+from itrust.calibration.bins import CELLS, FINENESS, PredictionCells, fine_cell
+from itrust.calibration.validation import grade_tests, quantile_of, restricted_cubic
 from itrust.data import extract
 
 SAME = {"rtol": 1e-8, "atol": 1e-10}
@@ -85,7 +83,7 @@ def test_intercept_and_slope_equal_the_sandwich_with_weights():
 
 def test_the_smooth_curve_equals_a_natural_spline_of_statsmodels(pair):
     y, p, own = pair
-    cells = PredictionCells.of_rows(y, p, None)
+    cells = PredictionCells.of_rows(y, p, np.ones(y.size))
     share = np.cumsum(cells.sums.rows) / y.size
     levels = (0.05, 0.275, 0.5, 0.725, 0.95)
     knots = np.unique([cells.logit[np.flatnonzero(share >= level)[0]] for level in levels])
@@ -274,7 +272,7 @@ def test_one_slope_is_known_in_closed_form():
 def test_quantiles_of_cells_equal_numpys():
     rng = np.random.default_rng(0)
     p = np.round(rng.random(57), 1)
-    cells = PredictionCells.of_rows(np.zeros(57), p, None)
+    cells = PredictionCells.of_rows(np.zeros(57), p, np.ones(57))
     value = rng.random(cells.p.size)
     each = np.repeat(value, cells.sums.rows.astype(int))
     for level in (0.0, 0.1, 0.5, 0.9, 1.0):
@@ -448,14 +446,14 @@ def test_fine_cells_are_in_the_order_of_predictions():
     p = np.sort(
         np.concatenate([[0, 1, 0.5, 1e-12, 1 - 1e-12], np.random.default_rng(0).random(999)])
     )
-    place = fine_place(p)
+    place = fine_cell(p)
     assert (np.diff(place) >= 0).all()
     assert place[0] == 0
     assert place[-1] == CELLS - 1
     distance = np.minimum(p, 1 - p)
     for k in np.unique(place[(distance > 1e-9)]):
         own = distance[(place == k) & (distance > 1e-9)]
-        assert own.max() / own.min() <= 1 + 2.0**-sums.FINENESS
+        assert own.max() / own.min() <= 1 + 2.0**-FINENESS
 
 
 def test_rows_in_files_are_rows_in_memory(tmp_path):

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import itrust as it
-from itrust.calibration import Partition, edges_of, tallied, thresholds_of, validated
+from itrust.calibration import Partition, tallied, validated
 from itrust.calibration.score_inputs import ScoredRows
 
 ALPHA, RUNS, DRAWS = 0.05, 120, 39
@@ -25,8 +25,7 @@ def designs(name, rng):
 
 def of(y, p, seed, weights=None):
     rows = ScoredRows(y, p, weights)
-    partition = Partition(edges_of(rows), thresholds_of(rows), np.zeros(0))
-    return validated(tallied(rows, partition, None), 0.95, DRAWS, seed)
+    return validated(tallied(rows, Partition.of(rows)), 0.95, DRAWS, seed)
 
 
 def rejections(name, weighted=False):

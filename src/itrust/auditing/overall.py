@@ -13,6 +13,7 @@ from itrust.auditing.parts import MeanBias, Overall
 from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     CalibrationResult,
+    Sums,
     bin_sums,
     curve_of_bins,
     residuals_in_cells,
@@ -33,8 +34,8 @@ class OverallSums(Additive):
     mass: float
     squares: float
     surprise: float
-    by_width: FloatArray
-    by_mass: FloatArray
+    by_width: Sums
+    by_mass: Sums
     cells: FloatArray
     counts: FloatArray
 

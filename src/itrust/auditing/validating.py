@@ -6,56 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
-from itrust._core import FloatArray
 from itrust.auditing.disclosed_charts import about_rows
 from itrust.auditing.hiding import Hidden, too_few
 from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     DecisionPoint,
     GradeColumn,
-    GradeSums,
     Partition,
     Reason,
     TallySums,
     Validation,
     ValidationStatistic,
     ValidationTable,
-    edges_of,
     tallied,
-    thresholds_of,
     validated,
 )
-from itrust.data import Chunk, Sample
-from itrust.engines import Additive
+from itrust.data import Sample
 
 
 @dataclass(frozen=True, eq=False)
-class ValidationSums(Additive):
-    """Sums over rows, by prediction and by grade."""
-
-    sums: TallySums
-    graded: GradeSums
-
-
-@dataclass(frozen=True, eq=False)
-class _Tallying:
-    """What some rows contribute."""
-
-    partition: Partition
-    grades: GradeColumn | None
-
-    def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
-        graded = GradeSums()
-        if self.grades is not None:
-            column = self.grades.of(chunk.y.size, chunk.first, chunk.points)
-            graded = GradeSums.of(column, chunk.y, chunk.p, w)
-        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition), graded)
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationPart(SummingPart[ValidationSums]):
+class ValidationPart(SummingPart[TallySums]):
     """What validators print, as a part of a pass over rows that are not all at hand."""
 
     grades: GradeColumn | None = None
@@ -63,36 +33,24 @@ class ValidationPart(SummingPart[ValidationSums]):
     @cached_property
     def partition(self) -> Partition:
         """Where predictions are cut: by the rows at hand, as those of the reliability curve."""
-        return partition_of(self.extract.some)
+        return Partition.of(self.extract.some, self.grades)
 
-    def summing(self) -> _Tallying:
+    def summing(self) -> Partition:
         """What some rows contribute."""
-        return _Tallying(self.partition, self.grades)
+        return self.partition
 
-    def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
+    def validated(self, sums: TallySums, alpha: float, draws: int, seed: int) -> Validation:
         """Make the statistics of the sums."""
-        weighted = self.extract.some.weights is not None
-        graded = None if self.grades is None else sums.graded
-        found = sums.sums.tallied(self.partition, weighted, graded)
-        some = self.extract.some
-        return _named(validated(found, 1 - alpha, draws, seed), self.grades, some.folds)
-
-
-def partition_of(some: Sample) -> Partition:
-    """Cut predictions into ten groups, and at round thresholds of theirs."""
-    return Partition(edges_of(some), thresholds_of(some), np.zeros(0))
-
-
-def _named(found: Validation, grades: GradeColumn | None, folds: int) -> Validation:
-    return replace(found, graded_by=None if grades is None else grades.name, folds=folds)
+        found = sums.tallied(self.partition)
+        return validated(found, 1 - alpha, draws, seed, self.extract.some.folds)
 
 
 def validation_of(
     sample: Sample, alpha: float, draws: int, seed: int, grades: GradeColumn | None = None
 ) -> Validation:
     """Make the statistics of rows at hand."""
-    found = tallied(sample, partition_of(sample), grades)
-    return _named(validated(found, 1 - alpha, draws, seed), grades, sample.folds)
+    found = tallied(sample, Partition.of(sample, grades))
+    return validated(found, 1 - alpha, draws, seed, sample.folds)
 
 
 def disclosed_validation(

@@ -10,6 +10,10 @@ from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
 from itrust.calibration.assumptions import (
     residual_autocorrelation as residual_autocorrelation,
 )
+from itrust.calibration.bins import Bins as Bins
+from itrust.calibration.bins import EqualMass as EqualMass
+from itrust.calibration.bins import Sums as Sums
+from itrust.calibration.bins import bin_sums as bin_sums
 from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
 from itrust.calibration.clustering import design_effect as design_effect
@@ -68,10 +72,7 @@ from itrust.calibration.power import worst_of as worst_of
 from itrust.calibration.results import JOINT_FAMILIES as JOINT_FAMILIES
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.results import Refusal as Refusal
-from itrust.calibration.scores import Bins as Bins
-from itrust.calibration.scores import EqualMass as EqualMass
 from itrust.calibration.scores import ReliabilityCurve as ReliabilityCurve
-from itrust.calibration.scores import bin_sums as bin_sums
 from itrust.calibration.scores import curve_of_bins as curve_of_bins
 from itrust.calibration.scores import reliability_curve as reliability_curve
 from itrust.calibration.scores import residuals_in_cells as residuals_in_cells
@@ -87,7 +88,6 @@ from itrust.calibration.tuning import tune_widths, tuned_test
 from itrust.calibration.validation import DecisionPoint as DecisionPoint
 from itrust.calibration.validation import Grade as Grade
 from itrust.calibration.validation import GradeColumn as GradeColumn
-from itrust.calibration.validation import GradeSums as GradeSums
 from itrust.calibration.validation import Partition as Partition
 from itrust.calibration.validation import Reason as Reason
 from itrust.calibration.validation import TallySums as TallySums
@@ -98,7 +98,6 @@ from itrust.calibration.validation import edges_of as edges_of
 from itrust.calibration.validation import grade_name as grade_name
 from itrust.calibration.validation import refuse_many_grades as refuse_many_grades
 from itrust.calibration.validation import tallied as tallied
-from itrust.calibration.validation import thresholds_of as thresholds_of
 from itrust.calibration.validation import validated as validated
 from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 

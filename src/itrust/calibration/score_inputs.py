@@ -20,7 +20,6 @@ from itrust.data import (
     read_labels,
     read_probabilities,
     read_weights,
-    rows_at_hand,
     same_index,
 )
 
@@ -62,21 +61,6 @@ def rows_to_score(
         return y_true
     with in_their_words():
         return ScoredRows(*read_arrays(y_true, y_prob, sample_weight, pos_label))
-
-
-def equal_mass_edges(source: ScoreSource, number: int) -> FloatArray:
-    """Cut predictions into intervals that hold the same weight, up to ties."""
-    # Just below k / number, so that rounding does not move a row into the next bin.
-    levels = np.linspace(0, 1, number + 1)[1:-1] - 1e-12
-    return np.unique(quantiles_of(source, levels))
-
-
-def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
-    """Quantiles of the predictions, by weight."""
-    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
-        source = source.extract().some  # the same in memory and from files
-    found = np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf")
-    return np.asarray(found)
 
 
 def refuse_beside_rows(rows: Sample | Scan, given: dict[str, Any]) -> None:

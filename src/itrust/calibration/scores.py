@@ -6,9 +6,10 @@ scikit-learn do, `brier(y_true, y_prob, sample_weight=w)`, and gives one number.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,13 @@ from itrust._core import (
     IntArray,
     Result,
     Rng,
-    checked_count,
     checked_share,
 )
+from itrust.calibration.bins import Bins, EqualMass, EqualWidth, Sums, bin_sums
 from itrust.calibration.door import klce_test
 from itrust.calibration.klce import klce2
 from itrust.calibration.score_inputs import (
     ScoreSource,
-    equal_mass_edges,
     in_their_words,
     read_arrays,
     refuse_beside_rows,
@@ -43,7 +43,6 @@ from itrust.calibration.validation import (
     validation,
 )
 from itrust.data import (
-    Chunk,
     Covariates,
     Sample,
     Scan,
@@ -112,8 +111,8 @@ def brier(
     >>> round(brier(["no", "yes"], [0.5, 0.9], pos_label="yes"), 6)
     0.13
     """
-    source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
-    return _mean_over_chunks(source, _mean_square)
+    rows = rows_to_score(y_true, y_prob, sample_weight, pos_label)
+    return _mean(rows, lambda y, p, w: float(w @ np.square(y - p)))
 
 
 def log_loss(
@@ -146,17 +145,7 @@ def log_loss(
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
-    source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
-    return _mean_over_chunks(source, _mean_surprise)
-
-
-def _mean_square(chunk: Chunk) -> float:
-    return float(np.average(np.square(chunk.y - chunk.p), weights=chunk.weights))
-
-
-def _mean_surprise(chunk: Chunk) -> float:
-    w = _weights(chunk)
-    return surprise(chunk.y, chunk.p, w) / float(w.sum())
+    return _mean(rows_to_score(y_true, y_prob, sample_weight, pos_label), surprise)
 
 
 def surprise(y: FloatArray, p: FloatArray, w: FloatArray) -> float:
@@ -167,77 +156,26 @@ def surprise(y: FloatArray, p: FloatArray, w: FloatArray) -> float:
         return float(-(w[counts] @ np.log(given)))
 
 
-def _chunks(source: ScoreSource) -> Iterator[Chunk]:
-    """A sample in memory is one chunk."""
-    return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
+def _arrays(source: ScoreSource) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Labels, predictions and weights; a sample in memory is one chunk."""
+    for chunk in source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n):
+        yield chunk.y, chunk.p, np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
 
 
-def _mean_over_chunks(source: ScoreSource, score: Callable[[Chunk], float]) -> float:
-    """Scores of chunks, averaged by their weight; a chunk without weight has none."""
-    total = weighted = 0.0
-    for chunk in _chunks(source):
-        mass = float(_weights(chunk).sum())
-        if mass > 0:
-            total += mass
-            weighted += mass * score(chunk)
-    return weighted / _positive(total)
+def _mean(
+    source: ScoreSource, total: Callable[[FloatArray, FloatArray, FloatArray], float]
+) -> float:
+    """The sum of a score over all rows, by weight."""
+    sums = np.zeros(2)
+    for y, p, w in _arrays(source):
+        sums += float(w.sum()), total(y, p, w)
+    return float(sums[1] / _positive(sums[0]))
 
 
 def _positive(total: float) -> float:
     if total <= 0:
         raise InputError("no rows with a positive weight")
     return total
-
-
-def _weights(chunk: Chunk) -> FloatArray:
-    return np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
-
-
-@dataclass(frozen=True)
-class Bins(ABC):
-    """A way to cut [0, 1] into intervals that are open on the left, closed on the right.
-
-    Parameters
-    ----------
-    number : int
-        Of intervals; 10 by default.
-    """
-
-    number: int = 10
-
-    def __post_init__(self) -> None:
-        checked_count(self.number, "number")
-
-    @abstractmethod
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:
-        """Choose edges from predictions and weights alone.
-
-        Parameters
-        ----------
-        sample : Sample, Scan or ScoredRows
-            The rows; labels are not looked at.
-
-        Returns
-        -------
-        (number - 1,) array of float
-            Edges between 0 and 1, rising; fewer where predictions are tied.
-        """
-
-
-@dataclass(frozen=True)
-class EqualWidth(Bins):
-    """Intervals of the same width."""
-
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:  # noqa: ARG002
-        return np.linspace(0, 1, self.number + 1)[1:-1]
-
-
-@dataclass(frozen=True)
-class EqualMass(Bins):
-    """Intervals that hold the same weight, up to ties."""
-
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:
-        return equal_mass_edges(sample, self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +194,7 @@ class ReliabilityCurve(Result):
     upper : (b,) array of float
         Its upper end.
     rows : (b,) array of int
-        Number of rows.
+        Number of rows that have a positive weight.
     share : (b,) array of float
         Share of the weight; they add up to 1.
     """
@@ -336,37 +274,30 @@ def reliability_curve(
         )
     source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
     edges = bins.inner_edges(source)
-    sums = np.zeros((5, edges.size + 1))
-    for chunk in _chunks(source):
-        sums += bin_sums(chunk.y, chunk.p, _weights(chunk), edges)
+    none = np.zeros(0)
+    parts = (bin_sums(*arrays, edges) for arrays in _arrays(source))
+    sums = reduce(add, parts, bin_sums(none, none, none, edges))
     curve = curve_of_bins(sums, confidence)
     if not isinstance(source, Sample) or source.design.is_simple:
         return curve
-    held = np.flatnonzero(sums[1] > 0)
-    sizes = np.square(sums[1, held]) / sums[2, held]
-    sizes = _design_sizes(source, np.searchsorted(edges, source.p), held, sizes)
+    sizes = _design_sizes(source, np.searchsorted(edges, source.p), sums)
     quantile = float(student_quantile((1 - confidence) / 2, source.design.freedom))
     lower, upper = _wilson(curve.observed, sizes, quantile)
     return replace(curve, lower=lower, upper=upper)
 
 
-def bin_sums(y: FloatArray, p: FloatArray, w: FloatArray, edges: FloatArray) -> FloatArray:
-    """Sum over some rows, bin by bin."""
-    place = np.searchsorted(edges, p)
-    values = np.ones(w.size), w, w**2, w * y, w * p
-    return np.array([np.bincount(place, value, minlength=edges.size + 1) for value in values])
-
-
-def curve_of_bins(sums: FloatArray, confidence: float = 0.95) -> ReliabilityCurve:
+def curve_of_bins(sums: Sums, confidence: float = 0.95) -> ReliabilityCurve:
     """Make the reliability curve of independent rows."""
-    _positive(float(sums[1].sum()))
-    rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
-    quantile = float(ndtri((1 + confidence) / 2))
-    observed = ones / mass
-    lower, upper = _wilson(observed, mass**2 / mass2, quantile)
-    shares = mass / mass.sum()
+    _positive(float(sums.weights.sum()))
+    sums = sums.at(sums.occupied)
+    lower, upper = _wilson(sums.observed, sums.effective, float(ndtri((1 + confidence) / 2)))
     return ReliabilityCurve(
-        predictions / mass, observed, lower, upper, rows.astype(np.int64), shares
+        sums.predicted,
+        sums.observed,
+        lower,
+        upper,
+        sums.rows.astype(np.int64),
+        sums.weights / sums.weights.sum(),
     )
 
 
@@ -376,22 +307,23 @@ def _in_their_places(y_true: object, y_prob: object, bins: Any) -> tuple[object,
     return (None, y_prob) if beside else (y_prob, bins)
 
 
-def _design_sizes(sample: Sample, place: IntArray, held: IntArray, sizes: FloatArray) -> FloatArray:
+def _design_sizes(sample: Sample, bins: IntArray, sums: Sums) -> FloatArray:
     """How many independent rows the rate of each bin is worth by the design, (b,).
 
     Never more than its rows; where all labels are the same, as many as it has clusters.
     """
-    w, unit, found = sample.weights_or_ones, variance_units(sample.design), sizes.copy()
-    for k, number in enumerate(held):
-        inside = w * (place == number)
+    w, unit = sample.weights_or_ones, variance_units(sample.design)
+    sizes = sums.effective[sums.occupied]
+    for k, number in enumerate(sums.occupied):
+        inside = w * (bins == number)
         mass = float(inside.sum())
         rate = float(inside @ sample.y) / mass
         variance = design_variance(sample.design, inside * (sample.y - rate) / mass)
         if 0 < rate < 1 and variance > 0:
-            found[k] = min(sizes[k], rate * (1 - rate) / variance)
+            sizes[k] = min(sizes[k], rate * (1 - rate) / variance)
         elif unit is not None:
-            found[k] = mass**2 / float(np.square(np.bincount(unit, inside)).sum())
-    return found
+            sizes[k] = mass**2 / float(np.square(np.bincount(unit, inside)).sum())
+    return sizes
 
 
 def _wilson(rate: FloatArray, n: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
@@ -506,9 +438,8 @@ def smooth_ece(
     0.25
     """
     residual, total = np.zeros(SMOOTH_CELLS), 0.0
-    for chunk in _chunks(rows_to_score(y_true, y_prob, sample_weight, pos_label)):
-        w = _weights(chunk)
-        residual += residuals_in_cells(chunk.y, chunk.p, w)
+    for y, p, w in _arrays(rows_to_score(y_true, y_prob, sample_weight, pos_label)):
+        residual += residuals_in_cells(y, p, w)
         total += float(w.sum())
     return smooth_ece_of_cells(residual / _positive(total))
 

@@ -8,35 +8,14 @@ from itrust.calibration.validation.results import (
     ValidationStatistic,
     ValidationTable,
 )
+from itrust.calibration.validation.statistics import grade_tests, quantile_of, restricted_cubic
 from itrust.calibration.validation.tally import (
     GradeColumn,
-    GradeSums,
     Partition,
     TallySums,
     edges_of,
     grade_name,
     refuse_many_grades,
     tallied,
-    thresholds_of,
 )
 from itrust.calibration.validation.validating import validated, validation
-
-__all__ = [
-    "DecisionPoint",
-    "Grade",
-    "GradeColumn",
-    "GradeSums",
-    "Partition",
-    "Reason",
-    "TallySums",
-    "Validation",
-    "ValidationStatistic",
-    "ValidationTable",
-    "edges_of",
-    "grade_name",
-    "refuse_many_grades",
-    "tallied",
-    "thresholds_of",
-    "validated",
-    "validation",
-]

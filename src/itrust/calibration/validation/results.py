@@ -33,8 +33,24 @@ class Reason(StrEnum):
     WITHHELD = "withheld: it would tell of few rows"
 
 
+class _WithReason:
+    """Facts of which some may be missing, for a reason."""
+
+    reason: Reason | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
+        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
+
+
 @dataclass(frozen=True)
-class ValidationStatistic:
+class ValidationStatistic(_WithReason):
     """One statistic of the predictions.
 
     Attributes
@@ -75,19 +91,9 @@ class ValidationStatistic:
         """The p-value to rely on: by redraws, or by the law where there are none."""
         return self.pvalue if self.exact_pvalue is None else self.exact_pvalue
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes.
-        """
-        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
-
 
 @dataclass(frozen=True)
-class Grade:
+class Grade(_WithReason):
     """Rows of one grade: a rating class, or an interval of the prediction.
 
     Attributes
@@ -122,16 +128,6 @@ class Grade:
     adjusted: float | None = None
     adjusted_two_sided: float | None = None
     reason: Reason | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes.
-        """
-        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""All that validation asks of the rows, in memory or some at a time."""
+"""All that validation asks of the rows: sums by prediction and by grade, some rows at a time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, counted
-from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges, quantiles_of
-from itrust.calibration.validation.sums import (
+from itrust._core import FloatArray, InputError, IntArray, counted, did_you_mean
+from itrust.calibration.bins import (
     CELLS,
-    FIELDS,
+    EqualMass,
     PredictionCells,
     Sums,
-    fine_place,
-    sums_by_place,
+    bin_sums,
+    fine_cell,
+    quantiles_of,
 )
+from itrust.calibration.score_inputs import ScoredRows, ScoreSource
 from itrust.data import (
     MISSING_LEVEL,
+    Chunk,
     Column,
     Design,
     Sample,
@@ -35,29 +37,156 @@ GROUPS = 10
 MAX_GRADES = 50
 LEVELS = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95, 0.99)  # of thresholds
 ENOUGH = 8  # thresholds that are worth another digit
-PARTS = ("groups", "between", "cuts")  # of sums, beside those by cell
+
+
+@dataclass(frozen=True, eq=False)
+class GradeColumn:
+    """Grades of the rows: values beside them, or the name of a covariate."""
+
+    name: str
+    values: Column | None = None
+
+    @classmethod
+    def asked(cls, source: ScoreSource, grades: object) -> GradeColumn:
+        """Find the covariate with this name, or read a column beside the rows."""
+        if not isinstance(grades, str):
+            if isinstance(source, Scan):
+                raise InputError(
+                    "{argument} of rows in files is the name of a covariate, or use cuts=",
+                    argument="grades",
+                )
+            return cls.read(grades, source.n)
+        if isinstance(source, ScoredRows):
+            raise InputError(
+                "{argument} {value}: arrays have no covariates; give a column of n values",
+                argument="grades",
+                value=grades,
+            )
+        if grades not in source.names:
+            raise InputError(
+                "{argument}: there is no covariate {value}; {guess}",
+                argument="grades",
+                value=grades,
+                details={"guess": did_you_mean(grades, source.names)},
+            )
+        return cls(grades)
+
+    @classmethod
+    def read(cls, grades: object, n: int) -> GradeColumn:
+        """Read grades that stand beside n rows."""
+        name = getattr(grades, "name", None)
+        values = encode(name if isinstance(name, str) and name else "grades", grades)
+        if len(values) != n:
+            raise InputError(
+                "{argument} has {value} values for {rows} rows",
+                argument="grades",
+                value=len(values),
+                details={"rows": f"{n:,}"},
+            )
+        return cls(values.name, values)
+
+    def of(self, chunk: Chunk) -> Column:
+        """Give the grades of consecutive rows."""
+        if self.values is not None:
+            return self.values.take(slice(chunk.first, chunk.first + chunk.y.size))
+        return next(column for column in chunk.points.columns if column.name == self.name)
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Where predictions are cut."""
+    """Where predictions are cut, and the grades of rows; called, it sums over some of them."""
 
     edges: FloatArray
     thresholds: FloatArray
     cuts: FloatArray
+    grades: GradeColumn | None = None
 
-    def sums(self, y: FloatArray, p: FloatArray, w: FloatArray) -> tuple[FloatArray, ...]:
-        """Sum over some rows: by group, between thresholds, and by grade."""
-        places = (
-            np.searchsorted(self.edges, p),
-            np.searchsorted(self.thresholds, p, side="right"),
-            np.searchsorted(self.cuts, p, side="right"),
+    @classmethod
+    def of(
+        cls,
+        source: ScoreSource,
+        grades: GradeColumn | None = None,
+        thresholds: Sequence[float] | None = None,
+        cuts: Sequence[float] | None = None,
+    ) -> Partition:
+        """Cut predictions into ten groups of the same weight, and at round thresholds."""
+        given = None if thresholds is None else _checked_cuts(thresholds, "thresholds")
+        return cls(
+            edges_of(source),
+            _thresholds_of(source) if given is None else given,
+            np.zeros(0) if cuts is None else _checked_cuts(cuts, "cuts"),
+            grades,
         )
-        numbers = (self.edges.size + 1, self.thresholds.size + 1, self.cuts.size + 1)
-        return tuple(
-            sums_by_place(place, number, y, p, w)
-            for place, number in zip(places, numbers, strict=True)
+
+    def __call__(self, chunk: Chunk, w: FloatArray) -> TallySums:
+        """What some rows contribute."""
+        y, p = chunk.y, chunk.p
+        places, cell = np.unique(fine_cell(p), return_inverse=True)
+        return TallySums(
+            places,
+            Sums.of(cell, places.size, y, p, w),
+            bin_sums(y, p, w, self.edges),
+            bin_sums(y, p, w, self.thresholds, "right"),
+            bin_sums(y, p, w, self.cuts, "right"),
+            GradeSums() if self.grades is None else GradeSums.of(self.grades.of(chunk), y, p, w),
         )
+
+
+def edges_of(source: ScoreSource) -> FloatArray:
+    """Cut predictions into ten groups of the same weight, as the reliability curve of an audit."""
+    return EqualMass(GROUPS).inner_edges(source)
+
+
+def _thresholds_of(source: ScoreSource) -> FloatArray:
+    """Thresholds of a decision curve that tell the rows apart, in round numbers.
+
+    Quantiles of the predictions, with as few digits of the distance from 0 or 1 as leave them
+    different: a threshold that all predictions exceed, or none, would tell nothing.
+    """
+    low, *levels, high = quantiles_of(source, np.array([0.0, *LEVELS, 1.0]))
+    inner = np.unique([level for level in levels if 0 < level < 1])
+    if not inner.size:
+        return np.array([0.5])
+    for digits in (1, 2, 3, 6):
+        rounded = np.unique([_with_digits(float(level), digits) for level in inner])
+        inside: FloatArray = rounded[(rounded > low) & (rounded <= high)]
+        if inside.size >= min(inner.size, ENOUGH):
+            return inside
+    return inside if inside.size else rounded
+
+
+def _with_digits(level: float, digits: int) -> float:
+    """Round how far a number is from 0 or 1.
+
+    >>> _with_digits(0.0437, 1), _with_digits(0.9837, 1), _with_digits(0.0437, 2)
+    (0.04, 0.98, 0.044)
+    """
+    if level <= 0.5:
+        return float(f"{level:.{digits}g}")
+    # rounded again: 1 less a short decimal is none in binary
+    return round(1 - float(f"{1 - level:.{digits}g}"), 12)
+
+
+def _checked_cuts(values: Sequence[float], argument: str) -> FloatArray:
+    """Read rising numbers between 0 and 1."""
+    try:
+        cuts = np.asarray(values, dtype=float).ravel()
+    except (TypeError, ValueError):
+        cuts = np.array([np.nan])
+    if not ((cuts > 0) & (cuts < 1)).all():
+        raise InputError(
+            "{argument} must be numbers above 0 and below 1, such as (0.01, 0.05), not {value}",
+            argument=argument,
+            value=values,
+        )
+    if cuts.size > MAX_GRADES:
+        raise InputError(
+            "{argument} has {numbers}; {value} at most",
+            argument=argument,
+            value=MAX_GRADES,
+            details={"numbers": counted(cuts.size, "number")},
+        )
+    return np.unique(cuts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +222,6 @@ class Tallied:
         """Degrees of freedom of variances; infinite for independent draws."""
         return np.inf if self.rows is None else self.rows.design.freedom
 
-    @property
-    def by_model(self) -> bool:
-        """Whether the textbooks' variances hold: rows are independent and count alike."""
-        return self.rows is None and not self.cells.are_weighted
-
     def variance(self, zero: FloatArray, one: FloatArray) -> float:
         """Variance of a sum over rows of weights times a value of prediction and label."""
         if self.rows is None:
@@ -108,102 +232,36 @@ class Tallied:
         return design_variance(rows.design, shares)
 
 
-def edges_of(source: ScoreSource) -> FloatArray:
-    """Cut predictions into ten groups of the same weight, as the reliability curve of an audit."""
-    return equal_mass_edges(source, GROUPS)
-
-
-def thresholds_of(source: ScoreSource) -> FloatArray:
-    """Thresholds of a decision curve that tell the rows apart, in round numbers.
-
-    Quantiles of the predictions, with as few digits of the distance from 0 or 1 as leave them
-    different: a threshold that all predictions exceed, or none, would tell nothing.
-    """
-    found = quantiles_of(source, np.array([0.0, *LEVELS, 1.0]))
-    low, high, own = found[0], found[-1], np.unique(found[1:-1])
-    own = own[(own > 0) & (own < 1)]
-    if not own.size:
-        return np.array([0.5])
-    for digits in (1, 2, 3, 6):
-        rounded = np.unique([_with_digits(float(level), digits) for level in own])
-        inside: FloatArray = rounded[(rounded > low) & (rounded <= high)]
-        if inside.size >= min(own.size, ENOUGH):
-            return inside
-    return inside if inside.size else rounded
-
-
-def _with_digits(level: float, digits: int) -> float:
-    """Round how far a number is from 0 or 1.
-
-    >>> _with_digits(0.0437, 1), _with_digits(0.9837, 1), _with_digits(0.0437, 2)
-    (0.04, 0.98, 0.044)
-    """
-    if level <= 0.5:
-        return float(f"{level:.{digits}g}")
-    # rounded again: 1 less a short decimal is none in binary
-    return round(1 - float(f"{1 - level:.{digits}g}"), 12)
-
-
-def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
-    """Go over the rows once."""
-    design = _design_of(source)
-    if design is None and (isinstance(source, Scan) or source.n > rows_at_hand()):
-        return _streamed(source, partition, column)
-    assert not isinstance(source, Scan)
-    y, p = source.y, source.p
-    weights = source.weights
-    if design is None and weights is not None:
-        weights = _in_range(weights)
-    w = np.ones(y.size) if weights is None else weights
-    cells = PredictionCells.of_rows(y, p, weights)
-    groups, between, by_cuts = partition.sums(y, p, w)
-    rows = None
-    if design is not None:
-        cell = np.minimum(np.searchsorted(cells.p, p), cells.p.size - 1)
-        rows = DesignRows(design, y, w, cell)
-    graded = None
-    if column is not None:
-        points = None if isinstance(source, ScoredRows) else source.points
-        graded = GradeSums.of(column.of(source.n, 0, points), y, p, w)
-    return _finished(cells, (groups, between, by_cuts), graded, partition, False, rows)
-
-
-def _in_range(weights: FloatArray) -> FloatArray:
-    """Weights whose squares add up, whatever their unit; a power of two changes no digit."""
-    most = float(weights.max(initial=0.0))
-    return weights if most == 0 else np.ldexp(weights, 1 - int(np.frexp(most)[1]))
-
-
-def _design_of(source: ScoreSource) -> Design | None:
-    if isinstance(source, Sample) and not source.design.is_simple:
-        return source.design
-    return None
-
-
-def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
+def tallied(source: ScoreSource, partition: Partition) -> Tallied:
+    """Go over the rows once; those of a design, and up to 100,000, are taken as they are."""
+    design = source.design if isinstance(source, Sample) and not source.design.is_simple else None
+    unit = 1.0 if isinstance(source, Scan) or design is not None else _unit(source.weights)
+    most = np.inf if design is not None else rows_at_hand()
     total: TallySums | None = None
-    graded, weighted, rows = GradeSums(), False, 0
-    small: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-    for chunk in source.chunks(CHUNK_ROWS):
-        weighted |= chunk.weights is not None
-        w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
-        own = TallySums.of(chunk.y, chunk.p, w, partition)
-        total = own if total is None else total.absorbed(own)
+    few: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    rows = 0
+    for chunk in source.chunks(CHUNK_ROWS if design is None else source.n):
+        w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights / unit
+        part = partition(chunk, w)
+        total = part if total is None else total.absorbed(part)
         rows += chunk.y.size
-        small = [*small, (chunk.y, chunk.p, w)] if rows <= rows_at_hand() else []
-        if column is not None:
-            grades = column.of(chunk.y.size, chunk.first, chunk.points)
-            graded = graded + GradeSums.of(grades, chunk.y, chunk.p, w)
+        few = [*few, (chunk.y, chunk.p, w)] if rows <= most else []
     if total is None:
         raise InputError("there are no rows", argument="sample")
-    if small:  # few enough to be taken as they are
-        y, p, w = (np.concatenate(parts) for parts in zip(*small, strict=True))
-        cells = PredictionCells.of_rows(y, p, w if weighted else None)
-    else:
-        cells = PredictionCells.of_fine(total.places, total.fine, weighted)
-    parts = (total.groups, total.between, total.cuts)
-    by_grade = None if column is None else graded
-    return _finished(cells, parts, by_grade, partition, not small, None)
+    if not few:
+        return total.tallied(partition)
+    y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
+    cells, by_design = PredictionCells.of_rows(y, p, w), None
+    if design is not None:
+        cell = np.minimum(np.searchsorted(cells.p, p), max(cells.p.size - 1, 0))
+        by_design = DesignRows(design, y, w, cell)
+    return total.tallied(partition, cells, by_design)
+
+
+def _unit(weights: FloatArray | None) -> float:
+    """The power of two, which changes no digit, that leaves weights whose squares add up."""
+    most = 0.0 if weights is None else float(weights.max(initial=0.0))
+    return 1.0 if most == 0 else float(np.ldexp(1.0, int(np.frexp(most)[1]) - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,62 +269,57 @@ class TallySums(Additive):
     """Sums over some rows, which add up."""
 
     places: IntArray
-    fine: FloatArray
-    groups: FloatArray
-    between: FloatArray
-    cuts: FloatArray
-
-    @classmethod
-    def of(cls, y: FloatArray, p: FloatArray, w: FloatArray, partition: Partition) -> TallySums:
-        """Sum over some rows."""
-        places, place = np.unique(fine_place(p), return_inverse=True)
-        fine = sums_by_place(place, places.size, y, p, w)
-        return cls(places, fine, *partition.sums(y, p, w))
+    fine: Sums
+    groups: Sums
+    between: Sums
+    cuts: Sums
+    graded: GradeSums
 
     def __add__(self, other: TallySums) -> TallySums:
-        return replace(self, fine=self.fine.copy()).absorbed(other)
+        fine = Sums(*(values.copy() for values in vars(self.fine).values()))
+        return replace(self, fine=fine).absorbed(other)
 
     def absorbed(self, other: TallySums) -> TallySums:
         """Add other rows, into the arrays of these where they hold all cells."""
         fine = self.fine
         if self.places.size < CELLS:
-            fine = np.zeros((FIELDS, CELLS))
-            fine[:, self.places] = self.fine
-        fine[:, other.places] += other.fine
-        rest = (getattr(self, name) + getattr(other, name) for name in PARTS)
-        return TallySums(np.arange(CELLS), fine, *rest)
+            fine = Sums(*np.zeros((7, CELLS)))
+            _add_at(fine, self.places, self.fine)
+        _add_at(fine, other.places, other.fine)
+        return TallySums(
+            np.arange(CELLS),
+            fine,
+            self.groups + other.groups,
+            self.between + other.between,
+            self.cuts + other.cuts,
+            self.graded + other.graded,
+        )
 
     def tallied(
-        self, partition: Partition, are_weighted: bool, graded: GradeSums | None = None
+        self,
+        partition: Partition,
+        cells: PredictionCells | None = None,
+        rows: DesignRows | None = None,
     ) -> Tallied:
-        """Make what validation needs."""
-        cells = PredictionCells.of_fine(self.places, self.fine, are_weighted)
-        parts = (self.groups, self.between, self.cuts)
-        return _finished(cells, parts, graded, partition, True, None)
+        """Make what validation needs; of gathered rows, unless cells of single predictions."""
+        gathered = cells is None
+        if cells is None:
+            cells = PredictionCells.of_fine(self.places, self.fine)
+        if cells.p.size == 0:
+            raise InputError("{argument}: no row has a positive weight", argument="weights")
+        groups = self.groups.at(self.groups.occupied)
+        names, grades = tuple(str(k + 1) for k in range(groups.rows.size)), groups
+        if partition.grades is not None:
+            names, grades = self.graded.in_order()
+        elif partition.cuts.size:
+            names = tuple(_interval(partition.cuts, int(k)) for k in self.cuts.occupied)
+            grades = self.cuts.at(self.cuts.occupied)
+        return Tallied(cells, groups, self.between, grades, names, partition, gathered, rows)
 
 
-def _finished(
-    cells: PredictionCells,
-    parts: tuple[FloatArray, ...],
-    graded: GradeSums | None,
-    partition: Partition,
-    gathered: bool,
-    rows: DesignRows | None,
-) -> Tallied:
-    if cells.p.size == 0:
-        raise InputError("{argument}: no row has a positive weight", argument="weights")
-    groups, between, by_cuts = (Sums(part) for part in parts)
-    held = np.flatnonzero(groups.weights > 0)
-    groups = groups.at(held)
-    if graded is not None:
-        names, grades = graded.finished()
-    elif partition.cuts.size:
-        kept = np.flatnonzero(by_cuts.weights > 0)
-        names = tuple(_interval(partition.cuts, int(k)) for k in kept)
-        grades = by_cuts.at(kept)
-    else:
-        names, grades = tuple(str(k + 1) for k in range(held.size)), groups
-    return Tallied(cells, groups, between, grades, names, partition, gathered, rows)
+def _add_at(sums: Sums, cells: IntArray, others: Sums) -> None:
+    for values, more in zip(vars(sums).values(), vars(others).values(), strict=True):
+        values[cells] += more
 
 
 def _interval(cuts: FloatArray, number: int) -> str:
@@ -283,39 +336,10 @@ def _interval(cuts: FloatArray, number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class GradeColumn:
-    """Grades of the rows: values beside them, or the name of a covariate."""
-
-    name: str
-    values: Column | None = None
-
-    @classmethod
-    def read(cls, grades: object, n: int) -> GradeColumn:
-        """Read grades that stand beside n rows."""
-        own = getattr(grades, "name", None)
-        values = encode(own if isinstance(own, str) and own else "grades", grades)
-        if len(values) != n:
-            raise InputError(
-                "{argument} has {value} values for {rows} rows",
-                argument="grades",
-                value=len(values),
-                details={"rows": f"{n:,}"},
-            )
-        return cls(values.name, values)
-
-    def of(self, rows: int, first: int, points: Any) -> Column:
-        """Give the grades of consecutive rows."""
-        if self.values is not None:
-            return self.values.take(slice(first, first + rows))
-        own: Column = next(column for column in points.columns if column.name == self.name)
-        return own
-
-
-@dataclass(frozen=True, eq=False)
 class GradeSums:
-    """Sums by grade over some rows, which add up."""
+    """Sums by grade over some rows, which add up; a grade is a level, a number or None."""
 
-    sums: Mapping[Any, FloatArray] = field(default_factory=dict)
+    sums: Mapping[Any, Sums] = field(default_factory=dict)
     names: Mapping[Any, str] = field(default_factory=dict)
     levels: tuple[Any, ...] = ()
     codes: Mapping[Any, Any] = field(default_factory=dict)
@@ -323,13 +347,12 @@ class GradeSums:
     @classmethod
     def of(cls, column: Column, y: FloatArray, p: FloatArray, w: FloatArray) -> GradeSums:
         """Sum over some rows."""
-        values, place = np.unique(column.values, return_inverse=True)
+        values, cell = np.unique(column.values, return_inverse=True)
         _refuse_more(values.size)
-        parts = sums_by_place(place, values.size, y, p, w)
-        sums: dict[Any, FloatArray] = {}
+        every = Sums.of(cell, values.size, y, p, w)
+        sums: dict[Any, Sums] = {}
         for k, value in enumerate(values):
-            key = _grade_key(column, value)
-            sums[key] = sums[key] + parts[:, k] if key in sums else parts[:, k]
+            _add_grade(sums, _grade_key(column, value), every.at(np.array([k])))
         return cls(
             sums,
             {_grade_key(column, value): grade_name(column, value) for value in values},
@@ -340,7 +363,7 @@ class GradeSums:
     def __add__(self, other: GradeSums) -> GradeSums:
         both = dict(self.sums)
         for key, sums in other.sums.items():
-            both[key] = both[key] + sums if key in both else sums
+            _add_grade(both, key, sums)
         _refuse_more(len(both))
         codes = {**self.codes, **other.codes}
         levels = self.levels
@@ -351,15 +374,19 @@ class GradeSums:
             levels = tuple(sorted(every, key=lambda level: codes.get(level, level)))
         return GradeSums(both, {**self.names, **other.names}, levels, codes)
 
-    def finished(self) -> tuple[tuple[str, ...], Sums]:
-        """Put grades with rows that count in their order, missing values last."""
+    def in_order(self) -> tuple[tuple[str, ...], Sums]:
+        """Names and sums of grades with rows that count, in their order, missing values last."""
         position = {level: k for k, level in enumerate(self.levels)}
-        kept = sorted(
-            (key for key in self.sums if self.sums[key][2:4].sum() > 0),
+        keys = sorted(
+            (key for key, sums in self.sums.items() if sums.occupied.size),
             key=lambda key: (key is None, 0 if key is None else position.get(key, key)),
         )
-        sums = np.column_stack([self.sums[key] for key in kept])
-        return tuple(self.names[key] for key in kept), Sums(sums)
+        parts = zip(*(vars(self.sums[key]).values() for key in keys), strict=True)
+        return tuple(self.names[key] for key in keys), Sums(*map(np.concatenate, parts))
+
+
+def _add_grade(sums: dict[Any, Sums], key: Any, more: Sums) -> None:
+    sums[key] = sums[key] + more if key in sums else more
 
 
 def refuse_many_grades(column: Column) -> None:
@@ -398,27 +425,3 @@ def grade_name(column: Column, value: Any) -> str:
     if key is None:
         return MISSING_LEVEL
     return str(key) if column.is_category else column.shown(key, 15)
-
-
-def checked_cuts(values: Sequence[float] | None, argument: str) -> FloatArray:
-    """Read rising numbers between 0 and 1."""
-    if values is None:
-        return np.zeros(0)
-    try:
-        found = np.asarray(values, dtype=float).ravel()
-    except (TypeError, ValueError):
-        found = np.array([np.nan])
-    if not (np.isfinite(found).all() and (found > 0).all() and (found < 1).all()):
-        raise InputError(
-            "{argument} must be numbers above 0 and below 1, such as (0.01, 0.05), not {value}",
-            argument=argument,
-            value=values,
-        )
-    if found.size > MAX_GRADES:
-        raise InputError(
-            "{argument} has {numbers}; {value} at most",
-            argument=argument,
-            value=MAX_GRADES,
-            details={"numbers": counted(found.size, "number")},
-        )
-    return np.unique(found)

@@ -1,42 +1,54 @@
-"""`validation`: what validators of models print, computed once from sums over the rows."""
+"""`validation`: what validators of models print, computed once from sums over the rows.
+
+P-values without a law come from labels redrawn from the probabilities, for every statistic at once.
+If the model is calibrated, labels of independent rows behave as if they were drawn from the
+predictions. So the share of redraws that look at least as bad as the data is a p-value that holds
+at any number of rows. Of more than 2,048 different predictions, neighbouring rows are redrawn
+together, at their mean prediction; with weights, as so many rows as they are worth. Steps of an
+isotonic fit depend on every cell, so their redraws are of all cells, where these are not too many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from itrust._core import InputError, Rng, as_seed, checked_share, did_you_mean
+from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, checked_share
+from itrust.calibration.bins import PredictionCells
 from itrust.calibration.inputs import checked_draws
-from itrust.calibration.score_inputs import ScoredRows, rows_to_score
-from itrust.calibration.validation.classical import (
-    decision_curve,
-    decompose,
-    discrimination,
-    hosmer_lemeshow,
-    spiegelhalter,
-)
-from itrust.calibration.validation.grades import graded
-from itrust.calibration.validation.recalibrating import intercept_and_slope
-from itrust.calibration.validation.redraws import redrawn
+from itrust.calibration.multiplicity import unadjusted_pvalues
+from itrust.calibration.score_inputs import rows_to_score
 from itrust.calibration.validation.results import (
     Reason,
     Validation,
     ValidationStatistic,
     ValidationTable,
 )
-from itrust.calibration.validation.smooth import quantile_of, smooth_curves
-from itrust.calibration.validation.tally import (
-    GradeColumn,
-    Partition,
-    Tallied,
-    checked_cuts,
-    edges_of,
-    tallied,
-    thresholds_of,
+from itrust.calibration.validation.statistics import (
+    decision_curve,
+    decomposed,
+    discrimination,
+    distances,
+    graded,
+    group_variance,
+    hosmer_lemeshow,
+    hosmer_lemeshow_of,
+    intercept_and_slope,
+    isotonic,
+    smooth_errors,
+    spiegelhalter,
 )
+from itrust.calibration.validation.tally import GradeColumn, Partition, Tallied, tallied
 from itrust.data import Sample, Scan
+
+COARSE = 2_048
+SMOOTH_CELLS = 256
+LEAST_DRAWS = 10
+AT_ONCE = 1_500_000  # numbers of one batch of draws
+ALL_CELLS = 30_000_000  # redrawn labels: a second of work
+DISTANCES = ("ici", "e50", "e90", "emax", "miscalibration")  # never 0, so that their mean is told
 
 
 def validation(
@@ -130,75 +142,42 @@ def validation(
         source = source.load()
     if grades is not None and cuts is not None:
         raise InputError("give {argument} or cuts, not both", argument="grades")
-    column = _column(source, grades)
-    levels = checked_cuts(thresholds, "thresholds")
-    partition = Partition(
-        edges_of(source),
-        thresholds_of(source) if thresholds is None else levels,
-        checked_cuts(cuts, "cuts"),
-    )
-    found = validated(tallied(source, partition, column), confidence, draws, seed)
-    return replace(
-        found,
-        graded_by=None if column is None else column.name,
-        folds=source.folds if isinstance(source, Sample) else 0,
-    )
+    column = None if grades is None else GradeColumn.asked(source, grades)
+    partition = Partition.of(source, column, thresholds, cuts)
+    folds = source.folds if isinstance(source, Sample) else 0
+    return validated(tallied(source, partition), confidence, draws, seed, folds)
 
 
-def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn | None:
-    if grades is None:
-        return None
-    if isinstance(grades, str):
-        if isinstance(source, ScoredRows):
-            raise InputError(
-                "{argument} {value}: arrays have no covariates; give a column of n values",
-                argument="grades",
-                value=grades,
-            )
-        if grades not in source.names:
-            raise InputError(
-                "{argument}: there is no covariate {value}; {guess}",
-                argument="grades",
-                value=grades,
-                details={"guess": did_you_mean(grades, source.names)},
-            )
-        return GradeColumn(grades)
-    if isinstance(source, Scan):
-        raise InputError(
-            "{argument} of rows in files is the name of a covariate, or use cuts=",
-            argument="grades",
-        )
-    return GradeColumn.read(grades, source.n)
-
-
-def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Validation:
+def validated(
+    tallied: Tallied, confidence: float, draws: int, seed: int, folds: int = 0
+) -> Validation:
     """Make all statistics of sums over rows."""
     # Apart from the test's draws, which have the same seed, so that p-values are not tied to them.
     random = np.random.default_rng([23, seed])
-    cells = found.cells
-    smooth, knots = _smooth(found)
+    cells, column = tallied.cells, tallied.partition.grades
+    errors, knots = smooth_errors(cells, cells.sums.weights1[None])
     statistics = [
-        *intercept_and_slope(found, confidence),
-        *smooth,
-        hosmer_lemeshow(found),
-        spiegelhalter(found),
-        *_decomposed(found),
-        *discrimination(found, confidence),
+        *intercept_and_slope(tallied, confidence),
+        *(ValidationStatistic(name, float(v[0])) for name, v in distances(errors, cells).items()),
+        hosmer_lemeshow(tallied),
+        spiegelhalter(tallied),
+        *decomposed(cells),
+        *discrimination(tallied, confidence),
     ]
-    if found.is_clustered:
-        told = [
-            replace(own, reason=Reason.CLUSTERED_REDRAWS)
-            if own.name in ("ici", "e50", "e90", "emax", "miscalibration") and own.reason is None
-            else own
-            for own in statistics
+    if tallied.is_clustered:
+        statistics = [
+            replace(one, reason=Reason.CLUSTERED_REDRAWS)
+            if one.name in DISTANCES and one.reason is None
+            else one
+            for one in statistics
         ]
     else:
-        drawn = redrawn(found, draws, random)
-        told = [
-            replace(own, exact_pvalue=drawn[own.name].pvalue, expected=drawn[own.name].expected)
-            if own.name in drawn and own.value is not None
-            else own
-            for own in statistics
+        drawn = _redrawn(tallied, draws, random)
+        statistics = [
+            replace(one, exact_pvalue=drawn[one.name][0], expected=drawn[one.name][1])
+            if one.name in drawn and one.value is not None
+            else one
+            for one in statistics
         ]
     return Validation(
         n=int(cells.sums.rows.sum()),
@@ -206,51 +185,117 @@ def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Valid
         confidence=float(confidence),
         draws=draws,
         seed=seed,
-        certain=cells.certain,
+        certain=int(cells.sums.rows[cells.is_certain].sum()),
         contrary=cells.contrary,
         knots=knots,
-        gathered=found.gathered,
+        gathered=tallied.gathered,
         weighted=cells.are_weighted,
-        clustered=found.is_clustered,
-        statistics=tuple(told),
-        grades=ValidationTable(graded(found, draws, random)),
-        decision=ValidationTable(decision_curve(found)),
+        clustered=tallied.is_clustered,
+        statistics=tuple(statistics),
+        grades=ValidationTable(graded(tallied, draws, random)),
+        decision=ValidationTable(decision_curve(tallied)),
+        folds=folds,
+        graded_by=None if column is None else column.name,
     )
 
 
-def _smooth(found: Tallied) -> tuple[list[ValidationStatistic], int]:
-    """The distance of the smooth curve: its mean, median, ninth decile and largest value."""
-    names = ("ici", "e50", "e90", "emax")
-    cells = found.cells
-    curve = smooth_curves(cells, cells.sums.weights1[None])
-    errors, weights = curve.errors[0], cells.sums.weights
-    values = (
-        float(errors @ weights / weights.sum()),
-        quantile_of(errors, cells, 0.5),
-        quantile_of(errors, cells, 0.9),
-        float(errors.max()),
-    )
-    return [
-        ValidationStatistic(name, value) for name, value in zip(names, values, strict=True)
-    ], curve.knots
+Scoring = Callable[[FloatArray], dict[str, FloatArray]]
 
 
-def _decomposed(found: Tallied) -> list[ValidationStatistic]:
-    """Brier score and log loss with their parts."""
-    brier, surprise = decompose(found.cells)
-    values = {
-        "brier": brier.score,
-        "miscalibration": brier.miscalibration,
-        "discrimination": brier.discrimination,
-        "uncertainty": brier.uncertainty,
-        "log_loss": surprise.score,
-        "log_miscalibration": surprise.miscalibration,
-        "log_discrimination": surprise.discrimination,
-        "log_uncertainty": surprise.uncertainty,
-    }
-    return [
-        ValidationStatistic(name, value)
-        if np.isfinite(value)
-        else ValidationStatistic(name, reason=Reason.CONTRARY)
-        for name, value in values.items()
+def _redrawn(
+    tallied: Tallied, draws: int, random: np.random.Generator
+) -> dict[str, tuple[float, float | None]]:
+    """P-value by redraws, and for distances their mean, of every statistic.
+
+    Miscalibration is that of all cells; of very many only its mean, which moves with their number.
+    """
+    cells = tallied.cells
+    edges = tallied.partition.edges
+    coarse = cells.merged(_starts(cells, COARSE, np.searchsorted(edges, cells.p)))
+    drawn = _compared(coarse, lambda ones: _scores(coarse, ones, edges), draws, random)
+    if coarse.p.size < cells.p.size:
+        is_whole = cells.p.size * draws <= ALL_CELLS
+        few = min(draws, max(AT_ONCE // cells.p.size, LEAST_DRAWS))
+        steps = _compared(
+            cells,
+            lambda ones: {"miscalibration": _miscalibration(cells, ones)},
+            draws if is_whole else few,
+            random,
+        )["miscalibration"]
+        drawn["miscalibration"] = steps if is_whole else (drawn["miscalibration"][0], steps[1])
+    return drawn
+
+
+def _compared(
+    cells: PredictionCells, scoring: Scoring, draws: int, random: np.random.Generator
+) -> dict[str, tuple[float, float | None]]:
+    """Score the data and as many redraws of their labels, some at a time."""
+    size = max(1, AT_ONCE // cells.p.size)
+    parts = [scoring(cells.sums.weights1[None])]
+    parts += [
+        scoring(_labels(cells, min(size, draws - at), random)) for at in range(0, draws, size)
     ]
+    compared = {}
+    for name in parts[0]:
+        scores = np.concatenate([part[name] for part in parts])
+        known = np.isfinite(scores)
+        beyond = 2 * float(np.abs(scores[known]).max(initial=0.0)) + 1  # what cannot happen
+        pvalue = float(unadjusted_pvalues(np.where(known, scores, beyond)[None])[0])
+        some = name in DISTANCES and known[1:].any()
+        compared[name] = pvalue, float(scores[1:][known[1:]].mean()) if some else None
+    return compared
+
+
+def _labels(cells: PredictionCells, draws: int, random: np.random.Generator) -> FloatArray:
+    """Weights of label 1 in every cell, redrawn as so many rows as they are worth, (draws, m)."""
+    p, sums, shape = cells.p, cells.sums, (draws, cells.p.size)
+    number = np.maximum(np.round(sums.effective), 1).astype(np.int64)
+    if (number == 1).all():
+        ones = (random.random(shape) < p).astype(float)
+    else:
+        ones = random.binomial(number, p, size=shape).astype(float)
+    if not cells.are_weighted:
+        return ones
+    scale = np.sqrt(sums.squares / number)  # so that the variance is that of the weights
+    return np.clip(sums.weights * p + (ones - number * p) * scale, 0.0, sums.weights)
+
+
+def _starts(cells: PredictionCells, number: int, group: IntArray | int = 0) -> IntArray:
+    """Where about so many cells of the same weight begin, within groups; 0 and 1 stay apart."""
+    if cells.p.size <= number:
+        return np.arange(cells.p.size)
+    share = np.cumsum(cells.sums.weights)
+    part = np.minimum(share / share[-1] * number, number - 1).astype(np.int64)
+    side = np.select([cells.p == 0, cells.p == 1], [0, 2], 1)
+    return np.flatnonzero(np.diff((group * (number + 1) + part) * 3 + side, prepend=-1))
+
+
+def _scores(cells: PredictionCells, ones: FloatArray, edges: FloatArray) -> dict[str, FloatArray]:
+    """Every statistic of sets of labels as a number that is large where the model looks bad."""
+    residual = ones - cells.sums.weights * cells.p
+    varies = cells.sums.weights * cells.p * (1 - cells.p)
+    total = float(varies.sum())
+    logit = np.where(cells.is_certain, 0.0, cells.logit)
+    centred = logit - (float(varies @ logit) / total if total > 0 else 0.0)
+    centred[cells.is_certain] = 0.0
+    groups = np.flatnonzero(np.diff(np.searchsorted(edges, cells.p), prepend=-1))
+    by_group = np.add.reduceat(residual, groups, axis=1)
+    starts = _starts(cells, SMOOTH_CELLS)  # some hundred cells tell distances as well as more
+    smoothed = cells.merged(starts)
+    errors, _ = smooth_errors(smoothed, np.add.reduceat(ones, starts, axis=1))
+    return {
+        "intercept": np.abs(residual.sum(axis=1)),
+        "slope": np.abs(residual @ centred),
+        **distances(errors, smoothed),
+        "hosmer_lemeshow": hosmer_lemeshow_of(by_group, group_variance(cells.merged(groups).sums)),
+        "spiegelhalter": np.abs(residual @ (1 - 2 * cells.p)),
+        "miscalibration": _miscalibration(cells, ones),
+    }
+
+
+def _miscalibration(cells: PredictionCells, ones: FloatArray) -> FloatArray:
+    """Of the Brier score; what the labels alone add to it cancels."""
+    weights = cells.sums.weights
+    rates = ones / weights
+    lost = np.square(rates - cells.p) - np.square(rates - isotonic(rates, weights))
+    return np.asarray(lost @ weights / weights.sum())

@@ -1,0 +1,250 @@
+"""Cells of the prediction and sums over their rows, by which scores and validation are computed.
+
+Everything that depends on the prediction alone is a function of a few sums over rows of nearly the
+same prediction, so rows can be read in any order, some at a time. Bins are few, cut by width or by
+weight. Cells are many: up to 100,000 rows a cell holds one prediction, and nothing is lost. Of more
+rows, a cell holds predictions whose distance from 0 or 1 differs by a factor of 1.0005 at most;
+those below 1e-16, where 1 - p is 1, are one cell.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.special import logit
+
+from itrust._core import AnyArray, FloatArray, IntArray, checked_count
+from itrust.calibration.score_inputs import ScoreSource
+from itrust.data import Sample, Scan, rows_at_hand
+from itrust.engines import Additive
+
+FINENESS = 11  # binary digits that are kept of how far a prediction is from 0 or 1
+NO_DISTANCE = 1e-16  # closer to 0 than this is one cell; no double is closer to 1
+ROUNDING = 1e-14  # a mean of predictions is as close to 1 as this if all of them are 1
+
+
+@dataclass(frozen=True)
+class Bins(ABC):
+    """A way to cut [0, 1] into intervals that are open on the left, closed on the right.
+
+    Parameters
+    ----------
+    number : int
+        Of intervals; 10 by default.
+    """
+
+    number: int = 10
+
+    def __post_init__(self) -> None:
+        checked_count(self.number, "number")
+
+    @abstractmethod
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:
+        """Choose edges from predictions and weights alone.
+
+        Parameters
+        ----------
+        sample : Sample, Scan or ScoredRows
+            The rows; labels are not looked at.
+
+        Returns
+        -------
+        (number - 1,) array of float
+            Edges between 0 and 1, rising; fewer where predictions are tied.
+        """
+
+
+@dataclass(frozen=True)
+class EqualWidth(Bins):
+    """Intervals of the same width."""
+
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:  # noqa: ARG002
+        return np.linspace(0, 1, self.number + 1)[1:-1]
+
+
+@dataclass(frozen=True)
+class EqualMass(Bins):
+    """Intervals that hold the same weight, up to ties."""
+
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:
+        # Just below k / number, so that rounding does not move a row into the next bin.
+        levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
+        return np.unique(quantiles_of(sample, levels))
+
+
+def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
+    """Quantiles of the predictions, by weight."""
+    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
+        source = source.extract().some  # the same in memory and from files
+    return np.asarray(np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf"))
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Additive):
+    """Sums over the rows of several cells, by label, (g,) each; rows of weight 0 do not count."""
+
+    zeros: FloatArray
+    ones: FloatArray
+    weights0: FloatArray
+    weights1: FloatArray
+    squares0: FloatArray
+    squares1: FloatArray
+    predictions: FloatArray  # times weights
+
+    @classmethod
+    def of(cls, cell: IntArray, number: int, y: FloatArray, p: FloatArray, w: FloatArray) -> Sums:
+        """Sum over some rows, each of which lies in a cell."""
+        values = ((w > 0).astype(float), w, w * w)
+        by_label = (part for each in values for part in (each * (1 - y), each * y))
+        sums = [np.bincount(cell, part, minlength=number) for part in (*by_label, w * p)]
+        return cls(*np.array(sums, dtype=float))
+
+    @property
+    def rows(self) -> FloatArray:
+        """All rows."""
+        return self.zeros + self.ones
+
+    @property
+    def weights(self) -> FloatArray:
+        """Their weights."""
+        return self.weights0 + self.weights1
+
+    @property
+    def squares(self) -> FloatArray:
+        """Their squared weights."""
+        return self.squares0 + self.squares1
+
+    @property
+    def predicted(self) -> FloatArray:
+        """Mean prediction of every cell; NaN where there is no weight."""
+        mean = np.minimum(_ratio(self.predictions, self.weights), 1.0)
+        return np.where(1 - mean < ROUNDING, 1.0, mean)  # weights of both labels add up otherwise
+
+    @property
+    def observed(self) -> FloatArray:
+        """Rate of label 1 in every cell; NaN where there is no weight."""
+        return _ratio(self.weights1, self.weights)
+
+    @property
+    def effective(self) -> FloatArray:
+        """How many rows of the same weight they are worth; the rows, where all weights are 1."""
+        return _ratio(np.square(self.weights), self.squares)
+
+    def at(self, cells: AnyArray) -> Sums:
+        """Keep some cells."""
+        return Sums(*(values[cells] for values in vars(self).values()))
+
+    @property
+    def occupied(self) -> IntArray:
+        """Cells that hold rows that count."""
+        return np.flatnonzero(self.weights > 0)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+
+
+def bin_sums(
+    y: FloatArray,
+    p: FloatArray,
+    w: FloatArray,
+    edges: FloatArray,
+    side: Literal["left", "right"] = "left",
+) -> Sums:
+    """Sum over some rows between edges; a prediction at an edge is below it, or above (`right`)."""
+    return Sums.of(np.searchsorted(edges, p, side=side), edges.size + 1, y, p, w)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionCells:
+    """Rows gathered by their prediction, in its order; only cells that count."""
+
+    p: FloatArray
+    sums: Sums
+    are_weighted: bool  # whether some weight is not 1
+
+    @classmethod
+    def of(cls, p: FloatArray, sums: Sums) -> PredictionCells:
+        """Keep the cells that count."""
+        cells = sums.occupied
+        sums = sums.at(cells)
+        # Weights and their squares add up to the rows only where all of them are 1.
+        equal = all(np.array_equal(part, sums.rows) for part in (sums.weights, sums.squares))
+        return cls(p[cells], sums, not equal)
+
+    @classmethod
+    def of_rows(cls, y: FloatArray, p: FloatArray, w: FloatArray) -> PredictionCells:
+        """Gather rows of exactly the same prediction."""
+        values, cell = np.unique(p, return_inverse=True)
+        return cls.of(values, Sums.of(cell, values.size, y, p, w))
+
+    @classmethod
+    def of_fine(cls, cells: IntArray, sums: Sums) -> PredictionCells:
+        """Take sums over cells of `fine_cell`."""
+        return cls.of(np.clip(_ratio(sums.predictions, sums.weights), *_ends(cells)), sums)
+
+    @cached_property
+    def logit(self) -> FloatArray:
+        """Of the prediction; infinite at 0 and 1."""
+        return np.asarray(logit(self.p))
+
+    @cached_property
+    def is_certain(self) -> AnyArray:
+        """Mark predictions of exactly 0 or 1."""
+        return np.asarray((self.p == 0) | (self.p == 1))
+
+    @property
+    def contrary(self) -> int:
+        """How many rows with such a prediction have the other label."""
+        return int(self.sums.ones[self.p == 0].sum() + self.sums.zeros[self.p == 1].sum())
+
+    def some(self, cells: AnyArray) -> PredictionCells:
+        """Keep some cells."""
+        return PredictionCells(self.p[cells], self.sums.at(cells), self.are_weighted)
+
+    def merged(self, first: IntArray) -> PredictionCells:
+        """Put neighbouring cells together."""
+        sums = Sums(*(np.add.reduceat(values, first) for values in vars(self.sums).values()))
+        last = np.append(first[1:], self.p.size) - 1
+        mean = _ratio(sums.predictions, sums.weights)
+        p = np.clip(mean, self.p[first], self.p[last])  # no rounding beyond what is joined
+        return PredictionCells(p, sums, self.are_weighted)
+
+
+def _digits(distance: FloatArray) -> IntArray:
+    return np.asarray(distance).view(np.int64) >> (52 - FINENESS)
+
+
+_FIRST = int(_digits(np.array([NO_DISTANCE]))[0])
+_HALF = int(_digits(np.array([0.5]))[0]) - _FIRST + 1
+CELLS = 2 * _HALF + 2  # about 210,000; the first and the last hold exactly 0 and 1
+
+
+def fine_cell(p: FloatArray) -> IntArray:
+    """Number the cell of each prediction, in the order of predictions."""
+    distance = np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)
+    step = _digits(distance) - _FIRST
+    inside = np.where(p > 0.5, CELLS - 2 - step, 1 + step)
+    return np.asarray(np.select([p == 0, p == 1], [0, CELLS - 1], inside))
+
+
+def _ends(cell: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest prediction of each cell.
+
+    >>> p = np.array([0.0, 1e-20, 0.3, 0.999999999999, 1.0])
+    >>> low, high = _ends(fine_cell(p))
+    >>> bool(((low <= p) & (p <= high)).all()), high[0], low[4]
+    (True, np.float64(0.0), np.float64(1.0))
+    """
+    above = cell >= _HALF + 1
+    step = np.where(above, CELLS - 2 - cell, cell - 1) + _FIRST
+    near, far = (((step + k) << (52 - FINENESS)).view(np.float64) for k in (0, 1))
+    near = np.where(step == _FIRST, np.nextafter(0.0, 1.0), near)
+    ends = [np.where(above, np.minimum(1 - d, np.nextafter(1.0, 0.0)), d) for d in (near, far)]
+    exact = [cell == 0, cell == CELLS - 1]
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    return np.select(exact, [0.0, 1.0], low), np.select(exact, [0.0, 1.0], high)

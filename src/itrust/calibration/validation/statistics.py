@@ -1,0 +1,486 @@
+"""Statistics of cells of the prediction: intercept, slope, smooth curve, groups, grades, AUC.
+
+Intercept and slope are those of Cox (1958): logistic regression of the label on the logit of the
+prediction. The intercept is that of a model with the logit as an offset (calibration in the large):
+0 if the mean is right. The slope is 1 if predictions are as spread as they should be, below 1 if
+they are too extreme.
+
+The smooth curve is logistic regression on a restricted cubic spline of the logit. Knots are at
+fixed quantiles of the prediction (Harrell 2015, section 2.4.6), so the curve costs as much for a
+million rows as for a thousand, stays between 0 and 1, and is a line in the logit beyond its last
+knots. How many knots there are depends on the events that the model expects, never on labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, betaincc, expit, gammaincc
+
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.calibration.bins import PredictionCells, Sums
+from itrust.calibration.multiplicity import step_down
+from itrust.calibration.tails import student_quantile, student_tail
+from itrust.calibration.validation.results import DecisionPoint, Grade, Reason, ValidationStatistic
+from itrust.calibration.validation.tally import Tallied
+
+STEPS = 40
+HALVINGS = 12
+CLOSE = 1e-11  # a step of this size in every fitted logit ends the search
+FARTHEST = 1e4  # beyond the logit of every double; separated labels go there
+KNOTS = {5: (0.05, 0.275, 0.5, 0.725, 0.95), 4: (0.05, 0.35, 0.65, 0.95), 3: (0.1, 0.5, 0.9)}
+EVENTS = {5: 100.0, 4: 50.0, 3: 20.0}  # expected of the rarer label, for as many knots
+SAME = 1e-9  # knots closer than this share of their range are one
+ROOM = 1e-7  # of the smallest singular value in the largest
+BEYOND_ALL = 1e6  # score of events that cannot happen
+
+
+def logistic_fits(
+    features: FloatArray,
+    start: FloatArray,
+    offset: FloatArray,
+    weights: FloatArray,
+    ones: FloatArray,
+) -> tuple[FloatArray, BoolArray]:
+    """Maximise the likelihood of logistic regressions, by Newton's steps, halved if need be.
+
+    One fit for each row of `ones`, the weights of label 1 by cell; which have converged.
+    """
+    b, k = len(ones), features.shape[1]
+    coefficients = np.tile(np.asarray(start, dtype=float), (b, 1))
+    products = (features[:, :, None] * features[:, None, :]).reshape(len(features), k * k)
+    converged = np.zeros(b, dtype=bool)
+
+    def logits(coefficients: FloatArray) -> FloatArray:
+        return np.clip(coefficients @ features.T + offset, -FARTHEST, FARTHEST)
+
+    def likelihood(at: FloatArray) -> FloatArray:
+        return np.asarray((ones * at).sum(axis=1) - np.logaddexp(0.0, at) @ weights)
+
+    at = logits(coefficients)
+    value = likelihood(at)
+    farthest = max(10.0, float(np.abs(at).max(initial=0.0)) / 4)  # of one step, in logits
+    for _ in range(STEPS):
+        mean = expit(at)
+        gradient = (ones - weights * mean) @ features
+        curvature = ((weights * mean * (1 - mean)) @ products).reshape(b, k, k)
+        step = _newton_steps(curvature, gradient)
+        step[converged] = 0.0
+        reach = np.abs(step @ features.T).max(axis=1, initial=0.0)
+        step *= np.minimum(1.0, farthest / np.maximum(reach, 1e-300))[:, None]
+        for halved in range(HALVINGS + 1):
+            moved = logits(coefficients + step)
+            new = likelihood(moved)
+            worse = new < value - 1e-12 * np.abs(value) - 1e-300
+            if not worse.any():
+                break
+            step[worse] *= 0.5 if halved < HALVINGS - 1 else 0.0  # at last it stays where it is
+        coefficients, at, value = coefficients + step, moved, new
+        converged |= reach < CLOSE
+        if converged.all():
+            break
+    return coefficients, converged
+
+
+def _newton_steps(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Newton's steps, with next to no ridge, so that what is flat stays where it is."""
+    scale = np.sqrt(np.maximum(np.einsum("bii->bi", curvature), 1e-300))
+    scaled = curvature / scale[:, :, None] / scale[:, None, :] + 1e-14 * np.eye(scale.shape[1])
+    try:
+        step = np.linalg.solve(scaled, (gradient / scale)[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        step = (np.linalg.pinv(scaled) @ (gradient / scale)[:, :, None])[:, :, 0]
+    return np.asarray(np.where(np.isfinite(step), step, 0.0) / scale)
+
+
+def intercept_and_slope(
+    tallied: Tallied, confidence: float
+) -> tuple[ValidationStatistic, ValidationStatistic]:
+    """Fit both models, with Wald intervals and p-values.
+
+    Rows whose prediction is exactly 0 or 1 and whose label agrees have a likelihood of 1 whatever
+    the coefficients are, so the fit leaves them out; with the other label no finite
+    coefficients fit.
+    """
+    cells = tallied.cells
+    inside: IntArray = np.flatnonzero(~cells.is_certain)
+    zeros, ones = (np.flatnonzero(part[inside]) for part in (cells.sums.zeros, cells.sums.ones))
+    reason = None
+    if cells.contrary:
+        reason = Reason.CONTRARY
+    elif not inside.size:
+        reason = Reason.CERTAIN
+    elif not (zeros.size and ones.size):
+        reason = Reason.ONE_LABEL
+    if reason is not None:
+        return (
+            ValidationStatistic("intercept", reason=reason),
+            ValidationStatistic("slope", reason=reason),
+        )
+    constant, x = np.ones((inside.size, 1)), cells.logit[inside]
+    intercept = _fit(tallied, "intercept", inside, constant, x, confidence)
+    if inside.size == 1:
+        return intercept, ValidationStatistic("slope", reason=Reason.ONE_PREDICTION)
+    if zeros[-1] <= ones[0] or ones[-1] <= zeros[0]:
+        return intercept, ValidationStatistic("slope", reason=Reason.SEPARATED)
+    both = np.column_stack([constant, x])
+    return intercept, _fit(tallied, "slope", inside, both, np.zeros(x.size), confidence)
+
+
+def _fit(
+    tallied: Tallied,
+    name: str,
+    inside: IntArray,
+    features: FloatArray,
+    offset: FloatArray,
+    confidence: float,
+) -> ValidationStatistic:
+    """The last coefficient, with its interval and the p-value for its value under calibration."""
+    sums = tallied.cells.sums.at(inside)
+    start = np.arange(features.shape[1], dtype=float)  # of a calibrated model: a slope of 1
+    (found,), (converged,) = logistic_fits(
+        features, start, offset, sums.weights, sums.weights1[None]
+    )
+    if not converged:
+        return ValidationStatistic(name, reason=Reason.SEPARATED)
+    value = float(found[-1])
+    mean = expit(np.asarray(found @ features.T + offset))
+    information = features.T @ ((sums.weights * mean * (1 - mean))[:, None] * features)
+    inverse = np.linalg.inv(information)
+    variance = float(inverse[-1, -1])  # of independent rows that count alike
+    if tallied.rows is not None or tallied.cells.are_weighted:  # the sandwich
+        share = features @ inverse[:, -1]
+        zero, one = np.zeros((2, tallied.cells.p.size))
+        zero[inside], one[inside] = -mean * share, (1 - mean) * share
+        variance = tallied.variance(zero, one)
+    error = float(np.sqrt(variance))
+    half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * error
+    pvalue = None
+    if error > 0:
+        pvalue = _two_sided((value - start[-1]) / error, tallied.freedom)
+    return ValidationStatistic(name, value, value - half, value + half, pvalue)
+
+
+def _two_sided(z: float, freedom: float) -> float:
+    return min(2 * float(student_tail(abs(z), freedom)), 1.0)
+
+
+def smooth_errors(cells: PredictionCells, ones: FloatArray) -> tuple[FloatArray, int]:
+    """Distances of smooth curves, one for each set of labels, and the number of knots.
+
+    Predictions of 0 and 1 have their own observed rate. Where labels are separated, coefficients
+    grow without end, but the curve has a limit, which forty steps reach to the last digit that
+    counts.
+    """
+    curve, knots = ones / cells.sums.weights, 0
+    inside = ~cells.is_certain
+    if inside.any():
+        some = cells.some(inside)
+        features, knots = _spline(some)
+        start = np.zeros(features.shape[1])
+        start[1:2] = 1.0  # of the logit, where there is more than a constant
+        coefficients, _ = logistic_fits(
+            features, start, np.zeros(some.p.size), some.sums.weights, ones[:, inside]
+        )
+        curve[:, inside] = expit(coefficients @ features.T)
+    return np.abs(curve - cells.p), knots
+
+
+def _spline(cells: PredictionCells) -> tuple[FloatArray, int]:
+    """Choose knots and make the basis, from predictions alone; their number."""
+    expected = float(cells.sums.rows @ cells.p)
+    rarer = min(expected, float(cells.sums.rows.sum()) - expected)
+    share = np.cumsum(cells.sums.weights)
+    share = share / share[-1]
+    for number, least in EVENTS.items():
+        if rarer >= least:
+            at = np.searchsorted(share, np.array(KNOTS[number]) - 1e-12)
+            knots = cells.logit[np.minimum(at, share.size - 1)]
+            apart = np.diff(knots, prepend=-np.inf) > SAME * max(float(np.ptp(knots)), 1e-300)
+            features = restricted_cubic(cells.logit, knots[apart])
+            if apart.sum() >= 3 and _has_room(features, cells.sums.weights):
+                return features, int(apart.sum())
+    line = np.column_stack([np.ones(cells.p.size), cells.logit])
+    if cells.p.size > 1 and _has_room(line, cells.sums.weights):
+        return line, 0
+    return line[:, :1], 0
+
+
+def _has_room(features: FloatArray, weights: FloatArray) -> bool:
+    """Whether the columns are told apart by rows of some weight."""
+    weighted = features * np.sqrt(weights / weights.sum())[:, None]
+    size = np.sqrt(np.square(weighted).sum(axis=0))
+    if len(features) < features.shape[1] or not (size > 0).all():
+        return False
+    singular = np.linalg.svd(weighted / size, compute_uv=False)
+    return bool(singular[-1] > ROOM * singular[0])
+
+
+def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
+    """Make Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots.
+
+    Examples
+    --------
+    >>> restricted_cubic(np.array([-1.0, 0.0, 2.0]), np.array([-1.0, 0.0, 1.0]))[:, 2]
+    array([0. , 0.25, 3. ])
+    """
+    if knots.size < 3:
+        return np.column_stack([np.ones(x.size), x])
+    first, last, before = knots[0], knots[-1], knots[-2]
+    above = np.maximum(x[:, None] - knots, 0.0) ** 3
+    cubics = (
+        above[:, :-2]
+        - above[:, [-2]] * (last - knots[:-2]) / (last - before)
+        + above[:, [-1]] * (before - knots[:-2]) / (last - before)
+    ) / (last - first) ** 2
+    return np.column_stack([np.ones(x.size), x, cubics])
+
+
+def distances(errors: FloatArray, cells: PredictionCells) -> dict[str, FloatArray]:
+    """Mean, median, ninth decile and largest distance of smooth curves, (b,) each."""
+    weights = cells.sums.weights
+    return {
+        "ici": errors @ weights / weights.sum(),
+        "e50": np.array([quantile_of(values, cells, 0.5) for values in errors]),
+        "e90": np.array([quantile_of(values, cells, 0.9) for values in errors]),
+        "emax": errors.max(axis=1),
+    }
+
+
+def quantile_of(values: FloatArray, cells: PredictionCells, level: float) -> float:
+    """Quantile of a value of the rows: interpolated between rows that count alike."""
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    if cells.are_weighted:
+        share = np.cumsum(cells.sums.weights[order])
+        at = np.searchsorted(share, level * share[-1] * (1 - 1e-12))
+        return float(ranked[min(int(at), ranked.size - 1)])
+    ends = np.cumsum(cells.sums.rows[order])
+    position = level * (ends[-1] - 1)
+    below, above = np.searchsorted(ends, [np.floor(position), np.ceil(position)], side="right")
+    return float(ranked[below] + (position - np.floor(position)) * (ranked[above] - ranked[below]))
+
+
+def hosmer_lemeshow(tallied: Tallied) -> ValidationStatistic:
+    """Sum over groups of (events - expected)^2 / variance (Hosmer and Lemeshow 1980).
+
+    The rows are new to the model, so the law has as many degrees of freedom as groups, and not two
+    fewer, which is for rows that a logistic model was fitted to.
+    """
+    name, groups = "hosmer_lemeshow", tallied.groups
+    variance = group_variance(groups)
+    freedom = int(np.count_nonzero(variance > 0))
+    if not freedom:
+        return ValidationStatistic(name, reason=Reason.NO_VARIANCE)
+    residual = groups.weights1 - groups.weights * groups.predicted
+    value = float(hosmer_lemeshow_of(residual, variance))
+    if np.isinf(value):
+        return ValidationStatistic(name, freedom=freedom, reason=Reason.CONTRARY)
+    if tallied.is_clustered:
+        return ValidationStatistic(name, value, freedom=freedom, reason=Reason.CLUSTERED_GROUPS)
+    chance = float(gammaincc(freedom / 2, value / 2))
+    return ValidationStatistic(name, value, pvalue=chance, freedom=freedom)
+
+
+def group_variance(groups: Sums) -> FloatArray:
+    """Variance of the weight of label 1 in each group, at its mean prediction, (g,)."""
+    return groups.squares * groups.predicted * (1 - groups.predicted)
+
+
+def hosmer_lemeshow_of(residual: FloatArray, variance: FloatArray) -> FloatArray:
+    """The statistic; infinite where a group that cannot vary is off."""
+    varies = variance > 0
+    total = (np.square(residual[..., varies]) / variance[varies]).sum(axis=-1)
+    off = (np.abs(residual[..., ~varies]) > 1e-9).any(axis=-1)
+    return np.where(off, np.inf, total)
+
+
+def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
+    """Spiegelhalter's z (1986): the Brier score less its mean under calibration, standardised.
+
+    Shown with the sign of the Brier score: positive is worse than a calibrated model.
+    """
+    name, cells = "spiegelhalter", tallied.cells
+    tilt = 1 - 2 * cells.p
+    total = float((cells.sums.weights1 - cells.sums.weights * cells.p) @ tilt)
+    if tallied.rows is None:
+        variance = float((cells.sums.squares * cells.p * (1 - cells.p)) @ np.square(tilt))
+    else:
+        variance = tallied.variance(-cells.p * tilt, (1 - cells.p) * tilt)
+    if variance <= 0:
+        reason = Reason.NO_VARIANCE if cells.is_certain.all() else Reason.TOSSED
+        return ValidationStatistic(name, reason=Reason.CONTRARY if cells.contrary else reason)
+    z = total / float(np.sqrt(variance))
+    return ValidationStatistic(name, z, pvalue=_two_sided(z, tallied.freedom))
+
+
+def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Give the rising values nearest to these in squares.
+
+    Examples
+    --------
+    >>> isotonic(np.array([[3.0, 1.0, 2.0, 5.0]]), np.ones(4))
+    array([[2., 2., 2., 5.]])
+    """
+    from scipy.optimize import isotonic_regression  # a quarter of a second, so not before
+
+    return np.array([isotonic_regression(row, weights=weights).x for row in values])
+
+
+def decomposed(cells: PredictionCells) -> list[ValidationStatistic]:
+    """Split the Brier score and the log loss by isotonic recalibration (CORP).
+
+    Score = miscalibration - discrimination + uncertainty: Dimitriadis, Gneiting and Jordan (2021).
+    """
+    sums, total = cells.sums, float(cells.sums.weights.sum())
+    recalibrated = isotonic(sums.observed[None], sums.weights)[0]
+    rate = np.full(cells.p.size, float(sums.weights1.sum()) / total)
+
+    def brier(p: FloatArray) -> float:
+        return float(sums.weights0 @ np.square(p) + sums.weights1 @ np.square(1 - p)) / total
+
+    def surprise(p: FloatArray) -> float:
+        with np.errstate(divide="ignore"):
+            zero, one = -np.log1p(-p), -np.log(p)
+        some0, some1 = sums.weights0 > 0, sums.weights1 > 0
+        return float(sums.weights0[some0] @ zero[some0] + sums.weights1[some1] @ one[some1]) / total
+
+    values: dict[str, float] = {}
+    for score, name, prefix in ((brier, "brier", ""), (surprise, "log_loss", "log_")):
+        value, best, least = score(cells.p), score(recalibrated), score(rate)
+        parts = {"miscalibration": value - best, "discrimination": least - best}
+        values |= {name: value, **{prefix + part: v for part, v in parts.items()}}
+        values[f"{prefix}uncertainty"] = least
+    return [
+        ValidationStatistic(name, value)
+        if np.isfinite(value)
+        else ValidationStatistic(name, reason=Reason.CONTRARY)
+        for name, value in values.items()
+    ]
+
+
+def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatistic]:
+    """Area under the ROC curve with DeLong's interval (1988), and Gini's coefficient."""
+    sums = tallied.cells.sums
+    zeros, ones = sums.weights0, sums.weights1
+    if not (zeros.any() and ones.any()):
+        return [ValidationStatistic(name, reason=Reason.ONE_LABEL) for name in ("auc", "gini")]
+    below = (np.cumsum(zeros) - zeros / 2) / zeros.sum()  # of each positive: negatives below it
+    above = 1 - (np.cumsum(ones) - ones / 2) / ones.sum()
+    area = float(ones @ below) / float(ones.sum())
+    zero, one = (above - area) / zeros.sum(), (below - area) / ones.sum()
+    if tallied.rows is None:
+        variance = 0.0
+        for squares, rows, share in (
+            (sums.squares0, float(sums.zeros.sum()), zero),
+            (sums.squares1, float(sums.ones.sum()), one),
+        ):
+            spread = float(squares @ np.square(share))
+            variance += spread * rows / (rows - 1) if rows > 1 else np.nan
+    else:
+        variance = tallied.variance(zero, one)
+    half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * float(np.sqrt(variance))
+    if np.isnan(half):
+        return [
+            ValidationStatistic("auc", area, reason=Reason.ONE_ROW),
+            ValidationStatistic("gini", 2 * area - 1, reason=Reason.ONE_ROW),
+        ]
+    lower, upper = max(area - half, 0.0), min(area + half, 1.0)
+    return [
+        ValidationStatistic("auc", area, lower, upper),
+        ValidationStatistic("gini", 2 * area - 1, 2 * lower - 1, 2 * upper - 1),
+    ]
+
+
+def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
+    """Net benefit at every threshold (Vickers and Elkin 2006)."""
+    between = tallied.between
+    total = float(between.weights.sum())
+    return tuple(
+        DecisionPoint(
+            threshold=float(threshold),
+            true_positives=float(between.weights1[k + 1 :].sum()) / total,
+            false_positives=float(between.weights0[k + 1 :].sum()) / total,
+            rate=float(between.weights1.sum()) / total,
+            rows=int(between.rows[k + 1 :].sum()),
+        )
+        for k, threshold in enumerate(tallied.partition.thresholds)
+    )
+
+
+def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[Grade, ...]:
+    """Test every grade by itself, and adjust for all of them.
+
+    Events of a grade are redrawn from the binomial law at its mean prediction, which spreads as
+    wide as that of different predictions, or wider.
+    """
+    sums, grades = tallied.grades, []
+    if not tallied.is_clustered:
+        adjusted, both = _adjusted(sums, draws, random)
+    for k, name in enumerate(tallied.names):
+        rows, events, mean = int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k])
+        tests: dict[str, Any] = {}
+        reason = Reason.CLUSTERED_GRADES if tallied.is_clustered else None
+        if reason is None:
+            if tallied.cells.are_weighted:
+                reason = Reason.WEIGHTED_GRADES
+            else:
+                tests = grade_tests(rows, events, mean)
+            if not 0 < mean < 1:  # the beta law calls such a prediction impossible
+                tests = {name: p for name, p in tests.items() if "jeffreys" not in name}
+                reason = reason or Reason.NO_VARIANCE
+            tests |= {"adjusted": float(adjusted[k]), "adjusted_two_sided": float(both[k])}
+        grades.append(
+            Grade(name, rows, events, mean, float(sums.observed[k]), **tests, reason=reason)
+        )
+    return tuple(grades)
+
+
+def grade_tests(rows: float, events: float, predicted: float) -> dict[str, float]:
+    """P-values of one grade.
+
+    Examples
+    --------
+    >>> tests = grade_tests(100, 5, 0.02)
+    >>> round(tests["binomial"], 4), round(tests["jeffreys"], 4)
+    (0.0508, 0.0286)
+    """
+    many, few = (float(np.exp(-tail)) for tail in _tails(rows, events, predicted))
+    low, high = (
+        float(tail(events + 0.5, rows - events + 0.5, predicted)) for tail in (betainc, betaincc)
+    )
+    return {
+        "binomial": many,
+        "jeffreys": low,
+        "binomial_two_sided": min(2 * min(many, few), 1.0),
+        "jeffreys_two_sided": min(2 * min(low, high), 1.0),
+    }
+
+
+def _tails(
+    rows: FloatArray | float, events: FloatArray | float, p: FloatArray | float
+) -> tuple[FloatArray, FloatArray]:
+    """Minus the logs of P(X >= events) and P(X <= events), also between whole numbers."""
+    others = np.subtract(rows, events)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        many = np.where(
+            np.less_equal(events, 0), 1.0, betainc(np.maximum(events, 1e-300), others + 1, p)
+        )
+        few = np.where(
+            others <= 0, 1.0, betainc(np.maximum(others, 1e-300), np.add(events, 1), 1 - p)
+        )
+        return -np.log(many), -np.log(few)
+
+
+def _adjusted(sums: Sums, draws: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Step-down p-values: one-sided and two-sided."""
+    worth = np.maximum(np.round(sums.effective), 1.0)
+    p = np.clip(sums.predicted, 0.0, 1.0)
+    drawn = random.binomial(worth.astype(np.int64), p, size=(draws, p.size))
+    events = np.column_stack([worth * sums.observed, drawn.T])
+    many, few = (
+        np.where(np.isfinite(tail), tail, BEYOND_ALL)
+        for tail in _tails(worth[:, None], events, p[:, None])
+    )
+    return step_down(many), step_down(np.maximum(many, few))

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 import random
 import shutil
 import zipfile
@@ -17,16 +16,7 @@ import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
 from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
-from itrust.data.formats import (
-    child_process,
-    excel,
-    jsonlines,
-    parquet_layout,
-    soundness,
-    statistical,
-)
-from itrust.data.formats.arrow_layout import BLOCK, ArrowLayout
-from itrust.data.formats.thrift import DamagedThriftError, compact_fields
+from itrust.data.formats import base, columnar, statistical, tables, text
 from shell import invoke
 from writers import as_excel, as_spss
 
@@ -52,9 +42,9 @@ def rows_of(path):
 
 
 def with_free_memory(monkeypatch, size):
-    for module in (soundness, excel):
+    for module in (base, columnar, tables):
         monkeypatch.setattr(module, "free_memory", lambda: size)
-    monkeypatch.setattr(soundness, "SMALL_BYTES", 0)
+    monkeypatch.setattr(base, "SMALL_BYTES", 0)
 
 
 @pytest.mark.parametrize("packed", ["uncompressed", "lz4", "zstd"])
@@ -75,14 +65,11 @@ def test_any_bit_of_a_feather_file_may_flip(packed, tmp_path):
 @pytest.mark.parametrize("settings", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}])
 def test_a_flipped_bit_under_a_page_checksum_never_changes_a_value(settings, tmp_path):
     sound = parquet(tmp_path / "a.parquet", write_page_checksum=True, **settings).read_bytes()
-    rng, refused = random.Random(1), 0
-    for _ in range(60):
+    rng = random.Random(1)
+    for _ in range(30):
         (tmp_path / "b.parquet").write_bytes(one_bit_of_a_page(rng, sound))
-        try:
-            assert rows_of(tmp_path / "b.parquet").equals(ROWS)
-        except InputError:
-            refused += 1
-    assert refused > 30
+        with pytest.raises(InputError, match="cannot be read to its end"):
+            rows_of(tmp_path / "b.parquet")
 
 
 def test_parquet_files_of_ours_have_page_checksums(tmp_path):
@@ -106,18 +93,6 @@ def test_a_row_group_with_other_rows_than_it_says_is_refused(tmp_path, monkeypat
         rows_of(path)
 
 
-@pytest.mark.parametrize("packed", ["lz4", "zstd"])
-def test_batches_that_unpack_to_more_than_memory_are_refused(packed, tmp_path, monkeypatch):
-    table = pa.table({"y": np.zeros(2**20), "p": np.zeros(2**20)})
-    path = feather(tmp_path / "a.feather", table, compression=packed, chunksize=2**20)
-    assert path.stat().st_size < 10**5
-    assert rows_of(path).num_rows == 2**20
-    with_free_memory(monkeypatch, 10**7)
-    with pytest.raises(InputError, match="batch 1 takes 17 MB in memory, where 10 MB are free"):
-        rows_of(path)
-    assert FileSet.of(path).head(["y"]).num_rows > 0  # one column fits
-
-
 def test_pages_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch):
     table = pa.table({"y": [0, 1], "text": ["x" * 10**7] * 2})
     path = parquet(tmp_path / "a.parquet", table, compression="zstd", use_dictionary=False)
@@ -128,21 +103,10 @@ def test_pages_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch
     assert FileSet.of(path).table(["y"]).num_rows == 2
 
 
-def test_a_long_text_in_many_rows_is_read_some_rows_at_a_time(tmp_path, monkeypatch):
-    """A dictionary of one long value: a row takes a bit in the file, and all of it in memory."""
-    table = pa.table({"y": [0, 1] * 500, "p": [0.5] * 1000, "text": ["x" * 10_000] * 1000})
-    path = parquet(tmp_path / "a.parquet", table)
-    with_free_memory(monkeypatch, 10**6)
-    source = FileSet.of(path)
-    batches = list(source.rows(source.names))
-    assert max(batch.num_rows for batch in batches) == 10**6 // 4 // 10_000
-    assert pa.Table.from_batches(batches).equals(table)
-
-
 def test_a_dictionary_that_does_not_fit_when_written_out_is_refused(tmp_path, monkeypatch):
     codes = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int8()), ["x" * 10_000])
     path = feather(tmp_path / "a.feather", pa.table({"y": codes}))
-    monkeypatch.setattr(soundness, "SMALL_BYTES", 10**6)
+    monkeypatch.setattr(base, "SMALL_BYTES", 10**6)
     assert rows_of(path).num_rows == 1000
     with_free_memory(monkeypatch, 10**6)
     with pytest.raises(InputError, match=r"column 'y' has texts of 10 MB in 1,?000 rows"):
@@ -153,26 +117,8 @@ def test_a_dictionary_that_does_not_fit_when_written_out_is_refused(tmp_path, mo
 def test_what_is_small_is_read_however_little_is_free(ending, tmp_path, monkeypatch):
     path = tmp_path / f"a{ending}"
     known_format(path).write(pa.concat_tables([ROWS] * 2_500), path)
-    monkeypatch.setattr(soundness, "free_memory", lambda: 0.0)
+    monkeypatch.setattr(base, "free_memory", lambda: 0.0)
     assert rows_of(path).num_rows == 100_000
-
-
-def test_blocks_that_overlap_are_refused(tmp_path):
-    """A footer that names the same batch often would make many rows of few bytes."""
-    path = feather(tmp_path / "a.feather", compression="uncompressed", chunksize=20)
-    held = path.read_bytes()
-    with path.open("rb") as file:
-        first, second = blocks_of(path, file)
-    assert held.count(second) == 1
-    path.write_bytes(held.replace(second, first))
-    with pytest.raises(InputError, match="blocks that overlap"):
-        assert FileSet.of(path).about_rows
-    with pytest.raises(InputError, match="blocks that overlap"):
-        rows_of(path)
-
-
-def blocks_of(path, file):
-    return [BLOCK.pack(*block) for block in ArrowLayout(path, file).batches]
 
 
 def test_dates_beyond_the_calendar_are_one_sentence(tmp_path):
@@ -189,26 +135,12 @@ def test_an_unknown_time_zone_is_one_sentence(tmp_path):
         rows_of(feather(tmp_path / "a.feather", pa.table({"when": times})))
 
 
-@pytest.mark.parametrize(
-    "held", [b"\x15", b"\x1c" * 40, b"\x19" * 2000, b"\x15" + b"\xff" * 12, b"\x1d\x00"]
-)
-def test_headers_that_are_none_are_refused(held):
-    with pytest.raises((DamagedThriftError, IndexError)):
-        compact_fields(held, 0, {1: {}})
-
-
 def varint(number):
     held = []
     while number > 127:
         held.append(number & 127 | 128)
         number >>= 7
     return bytes([*held, number])
-
-
-def test_numbers_of_a_header_have_64_bits():
-    assert compact_fields(b"\x16" + varint(2**64 - 1) + b"\0", 0, {1: {}})[0] == {1: -(2**63)}
-    with pytest.raises(DamagedThriftError, match="more than 64 bits"):
-        compact_fields(b"\x16" + varint(2**64) + b"\0", 0, {1: {}})
 
 
 @pytest.mark.parametrize("offset", [10**6, 2**62, 2**63 - 1, 2**65])
@@ -224,32 +156,6 @@ def test_a_page_that_lies_outside_of_its_file_is_one_sentence(offset, tmp_path):
     path.write_bytes(held[:rest] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(InputError, match=r"a.parquet cannot be read to its end"):
         rows_of(path)
-
-
-def test_small_pages_are_read_together_and_once(tmp_path, monkeypatch):
-    path = parquet(
-        tmp_path / "a.parquet",
-        pa.table({"p": np.arange(2_000.0), "text": ["", "x" * 9_000, "ab", "c"] * 500}),
-        use_dictionary=False,
-        data_page_size=1,
-        write_batch_size=1,
-        compression="none",
-    )
-    (group,), readings = parquet_layout.row_groups(path), []
-    numbers, texts = group.chunks
-    read = lambda self, size=-1: readings.append(size) or io.FileIO.read(self, size)  # noqa: E731
-    raw = type("Counted", (io.FileIO,), {"read": read})(path)
-    with raw:
-        pages = list(parquet_layout._pages(numbers, raw))
-        assert len(readings) < 10
-        assert max(size for _, size, _ in parquet_layout._pages(texts, raw)) > 9_000
-    assert len(pages) == sum(count for _, _, count in pages) == 2_000
-    rows = parquet_layout.rows_of_batches(path, group, 0, ["p"])
-    monkeypatch.setattr(parquet_layout, "_pages", None)
-    assert parquet_layout.rows_of_batches(path, group, 0, ["p"]) == rows
-    os.utime(path, ns=(0, 0))  # another file, for all that is known
-    with pytest.raises(InputError, match="cannot be read"):
-        parquet_layout.rows_of_batches(path, group, 0, ["p"])
 
 
 @pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, '{"a":\n' * 3000 + "1" + "}" * 3000])
@@ -268,8 +174,8 @@ def test_brackets_in_json_text_are_no_nesting(tmp_path):
 
 
 def test_a_line_without_an_end_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonlines, "BLOCK_BYTES", 2**10)
-    monkeypatch.setattr(jsonlines, "MAX_LINE_BYTES", 2**12)
+    monkeypatch.setattr(text, "JSON_BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(text, "MAX_LINE_BYTES", 2**12)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"y": 1}\n{"y": "' + b"x" * 10**4))
     with pytest.raises(InputError, match=r"a line of more than 4.1 kB"):
@@ -380,19 +286,6 @@ def test_a_limit_that_is_no_number_of_bytes_is_one_sentence(given, monkeypatch):
     monkeypatch.setenv("ITRUST_MAX_INPUT", given)
     with pytest.raises(InputError, match="must be a number of bytes such as 20GB, not"):
         spooling.max_input()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_an_answer_that_stops_is_none(share, tmp_path):
-    """Whoever reads on says how the process ended."""
-    held = io.BytesIO()
-    with pa.ipc.new_stream(held, ROWS.schema) as stream:
-        stream.write_table(ROWS)
-    line, whole = b'{"about": {}}\n', held.getvalue()
-    found = child_process._answer(io.BytesIO(line + whole), tmp_path)
-    assert found[1].equals(ROWS)
-    part = io.BytesIO(line + whole[: int(share * (len(whole) - 8))])
-    assert child_process._answer(part, tmp_path) is None
 
 
 def test_the_command_refuses_a_wrong_limit_and_a_damaged_file_with_2(tmp_path):

@@ -204,7 +204,7 @@ def test_a_file_without_a_byte_is_empty(tmp_path, ending):
 
 
 def test_text_far_down_in_a_number_column_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("itrust.data.formats.delimited.CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("itrust.data.formats.text.CSV_BLOCK_BYTES", 2000)
     text = write(table(), tmp_path / "a.csv")
     lines = text.read_text().splitlines()
     lines[2500] = lines[2500].replace(lines[2500].split(",")[3], "n.a.")
@@ -312,7 +312,7 @@ def test_categories_text_and_dates_of_several_forms_go_together(tmp_path):
 
 
 def test_a_column_that_is_empty_at_first_is_still_a_number(tmp_path, monkeypatch):
-    monkeypatch.setattr("itrust.data.formats.delimited.CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("itrust.data.formats.text.CSV_BLOCK_BYTES", 2000)
     rows = table(2000)
     income = [None] * 1000 + rows["income"].to_pylist()[1000:]
     file = write(rows.set_column(3, "income", [income]), tmp_path / "a.csv")

@@ -15,7 +15,6 @@ import pytest
 import itrust as it
 from itrust import InputError
 from itrust.data import FilePart, FileSet
-from itrust.data.snapshots import Fingerprint
 
 N = 2_000
 ENDINGS = ["parquet", "feather", "csv"]
@@ -53,16 +52,8 @@ def append(path):
             file.write(b"1,.5,.5\n")
 
 
-def other_content(path):
-    """As many bytes and the same time, so that only the bytes themselves tell."""
-    before = path.stat()
-    held = bytearray(path.read_bytes())
-    held[200] ^= 1
-    path.write_bytes(held)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
 def replace_by_rename(path):
+    time.sleep(0.02)  # file systems tell times in steps of some milliseconds
     write(rows(1), path.with_name(f".new{path.suffix}"))
     os.replace(path.with_name(f".new{path.suffix}"), path)
 
@@ -70,8 +61,7 @@ def replace_by_rename(path):
 CHANGES = {
     "grew from": append,
     "shrank from": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "has other content": other_content,
-    "(grew|shrank|has other content|was written)": replace_by_rename,
+    "(grew|shrank|was written)": replace_by_rename,
     "was written or touched": lambda path: os.utime(path, ns=(1, 1)),
     "has vanished": lambda path: path.unlink(),
 }
@@ -169,7 +159,7 @@ def test_a_piece_on_another_machine_knows_what_its_file_was(tmp_path):
     write(rows(), tmp_path / "b.parquet")
     part = FilePart(path, (1, 2), 500, 500, 1000)
     piece = pickle.loads(pickle.dumps(scan(tmp_path).only(part)))
-    assert list(piece.file_set.snapshot.fingerprints) == [path]  # few bytes travel
+    assert list(piece.file_set.snapshot.states) == [path]  # few bytes travel
     assert piece.n == 1000
     write(rows(), tmp_path / "c.parquet")  # whoever made the pieces looks at the folder
     assert piece.n == 1000
@@ -216,40 +206,6 @@ def test_changes_that_a_database_keeps_beside_it_are_seen(tmp_path):
         source.load()
     writer.close()
     assert it.scan(path, label="y", prob="p").n == 3
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_fingerprint_reads_little_of_a_large_file(tmp_path, ending):
-    path = tmp_path / f"a.{ending}"
-    path.touch()
-    os.truncate(path, 2**33)  # 8 GB of nothing
-    start = time.process_time()
-    found = Fingerprint.of(path)
-    assert time.process_time() - start < 0.5
-    assert found.size == 2**33
-
-
-def test_the_whole_footer_counts(tmp_path):
-    """Statistics of a thousand columns stand in it, far more than the last 64 kB."""
-    names = [f"c{k}" for k in range(1000)]
-    for name, value in (("a", 1.0), ("b", 2.0)):
-        first = {"c0": [value] * 3}
-        table = pa.table({**first, **{name: [0.5] * 3 for name in names[1:]}})
-        pq.write_table(table, tmp_path / f"{name}.parquet", compression="none")
-    a, b = (tmp_path / f"{name}.parquet" for name in "ab")
-    held = a.read_bytes(), b.read_bytes()
-    assert len(held[0]) == len(held[1])
-    both = [at for at in range(len(held[0])) if held[0][at] != held[1][at]]
-    footer = int.from_bytes(held[0][-8:-4], "little")
-    assert footer > 2**17
-    own = bytearray(held[0])
-    for at in both:  # only what stands in the footer and in neither end
-        if len(own) - footer <= at < len(own) - 2**16 and at >= 2**16:
-            own[at] = held[1][at]
-    assert bytes(own) != held[0]
-    c = tmp_path / "c.parquet"
-    c.write_bytes(own)
-    assert Fingerprint.of(a).checksum != Fingerprint.of(c).checksum
 
 
 def test_files_that_were_looked_at_before_keep_what_they_were(tmp_path):

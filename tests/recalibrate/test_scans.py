@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust._core import progress, smallest_tickets, tickets
 from itrust.data import copying
-from itrust.data.formats import jsonlines
 from itrust.recalibrate import METHODS, Local, Platt, compare, rows
 
 QUICK = {"local": {"draws": 39, "widths": (0.4,), "ridges": (8.0,), "rounds": 1}}
@@ -163,7 +162,7 @@ def test_what_is_neither_a_sample_nor_a_scan_is_refused():
 @pytest.fixture
 def small_chunks(monkeypatch):
     monkeypatch.setattr(copying, "CHUNK_ROWS", 70)
-    monkeypatch.setattr(jsonlines, "BLOCK_BYTES", 3_000)
+    monkeypatch.setattr("itrust.data.formats.text.JSON_BLOCK_BYTES", 3_000)
 
 
 @pytest.fixture
@@ -230,8 +229,8 @@ def test_categories_of_all_batches_share_one_dictionary_in_a_feather_file(tmp_pa
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "tsv.gz"])
 def test_text_stays_text_with_its_line_breaks(ending, tmp_path, platt, monkeypatch):
-    monkeypatch.setattr("itrust.data.formats.delimited.CSV_BLOCK_BYTES", 4_000)
-    monkeypatch.setattr("itrust.data.formats.delimited.MAX_BLOCK_BYTES", 1_500)
+    monkeypatch.setattr("itrust.data.formats.text.CSV_BLOCK_BYTES", 4_000)
+    monkeypatch.setattr("itrust.data.formats.text.MAX_BLOCK_BYTES", 1_500)
     sign = "," if ending.startswith("csv") else "\t"
     own = rich().select(["note", "y", "p", "age", "region"])
     cells = [

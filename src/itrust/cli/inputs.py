@@ -17,7 +17,7 @@ from typing import BinaryIO, TextIO
 import pyarrow as pa
 
 from itrust import data
-from itrust._core import InputError, counted, listed
+from itrust._core import InputError, counted, did_you_mean, listed
 from itrust.cli.options import STANDARD
 
 SPOOLED = "standard input"
@@ -86,7 +86,7 @@ class InputFiles:
         """A column that is there, or an error with the closest one; `option` named it."""
         if name in self.columns:
             return name
-        guess = data.guess_column(name, self.columns)
+        guess = did_you_mean(name, self.columns)
         if option == "task":
             guess += data.in_backticks(name, self.columns)
         raise InputError(
@@ -111,7 +111,7 @@ class InputFiles:
     @property
     def about_checksum(self) -> list[str]:
         """What to say before the checksum is computed, where that takes a while."""
-        size = sum(found.size for found in self.file_set.snapshot.fingerprints.values())
+        size = sum(found.size for found in self.file_set.snapshot.states.values())
         return [f"computing the SHA-256 of {size / 1e9:.0f} GB"] if size >= LARGE_BYTES else []
 
     @cached_property

@@ -11,7 +11,10 @@ from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
 from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.copying import FileCopy as FileCopy
+from itrust.data.copying import FormulaCells as FormulaCells
+from itrust.data.copying import formula_cells as formula_cells
 from itrust.data.copying import prepare_copy as prepare_copy
+from itrust.data.copying import refuse_formula_names as refuse_formula_names
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
@@ -37,11 +40,8 @@ from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import TextForm as TextForm
 from itrust.data.formats import about_unpacked as about_unpacked
 from itrust.data.formats import format_of as format_of
-from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
-from itrust.data.formula_cells import FormulaCells as FormulaCells
-from itrust.data.formula_cells import refuse_formula_names as refuse_formula_names
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import is_frame as is_frame
 from itrust.data.frames import names_of_frame as names_of_frame
@@ -61,6 +61,7 @@ from itrust.data.intake import settle_missing as settle_missing
 from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
+from itrust.data.locations import belonging_to as belonging_to
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.multiclass_chunks import FACT_ROWS as FACT_ROWS
 from itrust.data.multiclass_chunks import ClassChunk as ClassChunk
@@ -118,7 +119,6 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.sample import of_two_classes as of_two_classes
 from itrust.data.selection import SelectionCounts as SelectionCounts
 from itrust.data.selection import without_codes as without_codes
-from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source

@@ -1,51 +1,156 @@
-"""Rows of files written to another file with one more column, some at a time and in order.
+"""Rows of files written to another file with more columns, some at a time and in order.
 
-All other columns stay as they are: text files as text, the others with their types and zones.
+All other columns stay as they are: text files as text, the others with their types and zones. A
+spreadsheet program computes a cell of a text file that begins with =, +, - or @, also in their full
+width, and some do so after blanks, a tab or a carriage return: text from strangers can so run what
+it likes on the machine of whoever opens the file. An apostrophe before it makes it text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from itrust._core import Advance, FloatArray, InputError
+from itrust._core import Advance, FloatArray, InputError, shown
 from itrust.data.file_set import FileSet
-from itrust.data.formats import AS_SEEN, Delimited, TextForm, format_of, known_format
-from itrust.data.formats.base import Format
-from itrust.data.formula_cells import FormulaCells
-from itrust.data.readers import reading
+from itrust.data.formats import (
+    AS_SEEN,
+    Delimited,
+    Format,
+    TextForm,
+    format_of,
+    known_format,
+    reading,
+)
 from itrust.data.selection import without_codes
 
 CHUNK_ROWS = 65_536
+QUOTE = "'"
+BLANK = r"[\s\x00\x0b\x{a0}\x{200b}\x{200e}\x{200f}\x{feff}]"
+SIGNS = r"=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}\x{fe62}\x{fe63}\x{fe66}\x{fe6b}\x{2212}"
+FORMULA = rf"(?s)^(?:[\t\r]|{BLANK}*[{SIGNS}])"
+# A number with one decimal mark, or thousands in groups; infinity; nothing but signs.
+DIGITS = r"(?:[0-9]+(?:[.,][0-9]*)?|[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?|[.,][0-9]+)"
+NUMBER = rf"(?i)^ *[+-]?(?:{DIGITS}(?:e[+-]?[0-9]+)?|inf|infinity) *%? *$"
+NOTHING = rf"^(?: |[{SIGNS}])*$"
+
+
+def formula_cells(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Mark the cells that a spreadsheet program would compute; numbers are none of them.
+
+    >>> cells = ["=1+1", "-3.5", "+1e5", "-1+cmd|' /C calc'!A0", " @SUM(A1)", "a = b", "-", None]
+    >>> formula_cells(pa.chunked_array([cells])).to_pylist()
+    [True, False, False, True, True, False, False, False]
+    """
+    texts = texts.fill_null("")
+    marked = pc.match_substring_regex(texts, FORMULA)
+    if not pc.any(marked).as_py():
+        return marked
+    number, nothing = (pc.match_substring_regex(texts, form) for form in (NUMBER, NOTHING))
+    return pc.and_not(marked, pc.or_(number, nothing))
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet program would compute a cell."""
+    return bool(formula_cells(pa.chunked_array([[text]]))[0].as_py())
+
+
+def refuse_formula_names(names: Iterable[str]) -> None:
+    """Refuse columns that could not be found by their names in a file with quoted cells."""
+    for name in names:
+        if is_formula(name):
+            raise InputError(
+                "with {argument} the column {value} would be called {quoted}; rename it first",
+                argument="safe_cells",
+                value=name,
+                details={"quoted": shown(QUOTE + name)},
+            )
+
+
+@dataclass
+class FormulaCells:
+    """Counts such cells on their way into a file, and quotes them where that was asked for."""
+
+    quotes: bool
+    count: int = 0
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Names and types of the columns as they are written."""
+        odd = [name for name in schema.names if is_formula(name)]
+        self.count += len(odd)
+        if not self.quotes:
+            return pa.schema(list(zip(schema.names, schema.types, strict=True)))
+        names = [QUOTE + name if name in odd else name for name in schema.names]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(
+                "with {argument} two columns would be called {value}; rename one of them",
+                argument="safe_cells",
+                value=twice,
+            )
+        kinds = [pa.string() if _is_text(kind) else kind for kind in schema.types]
+        return pa.schema(list(zip(names, kinds, strict=True)))
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """Count the cells of some rows, and give the rows as they are written."""
+        for at, field in enumerate(table.schema):
+            if not _is_text(field.type):
+                continue
+            texts = table[at].cast(pa.string())
+            marked = formula_cells(texts)
+            self.count += pc.sum(marked).as_py() or 0
+            if self.quotes:
+                quoted = pc.binary_join_element_wise(QUOTE, texts, "")
+                table = table.set_column(at, field.name, pc.if_else(marked, quoted, texts))
+        return table
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds text, by itself or as levels of a category."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @dataclass(frozen=True, eq=False)
 class FileCopy:
-    """A copy of files with more columns, ready to be written."""
+    """A copy of files with more columns, ready to be written.
+
+    `stored` and `typed` have no rows, and the types of the columns as they are written and read.
+    """
 
     source: FileSet
     read: tuple[str, ...]
     na_values: tuple[Any, ...]
     columns: tuple[str, ...]
     written: TextForm
-    kept: pa.Table
+    stored: pa.Table
     typed: pa.Table
     gets_types: bool
     cells: FormulaCells | None = None
 
     def write(self, path: Path, make: Callable[[pa.Table], FloatArray], advance: Advance) -> None:
         """Read, compute and write some rows, then the next; memory does not grow with the rows."""
-        kind = known_format(path, self.written)
-        schema = self._schema()
+        schema = self.stored.schema
+        for name in self.columns:
+            schema = schema.append(pa.field(name, pa.float64()))
+        if self.cells is not None:
+            schema = self.cells.schema(schema)
         try:
-            with kind.writer(path, schema) as put:
+            with known_format(path, self.written).writer(path, schema) as put:
                 for first, whole, frame in self._chunks():
-                    made = _numbered(make, frame, first)
-                    rows = self._as_kept(whole, frame)
+                    try:
+                        made = make(frame)
+                    except InputError as error:
+                        raise error.renumbered(partial(add, first)) from None
+                    rows = self._as_stored(whole, frame)
                     new = made.reshape(len(made), len(self.columns)).T
                     for name, values in zip(self.columns, new, strict=True):
                         rows = rows.append_column(name, pa.array(values))
@@ -61,46 +166,41 @@ class FileCopy:
                 details={"reason": str(error)},
             ) from None
 
-    def _schema(self) -> pa.Schema:
-        """The columns of the copy, as they are written."""
-        schema = self.kept.schema
-        for name in self.columns:
-            schema = schema.append(pa.field(name, pa.float64()))
-        if self.cells is None:
-            return schema
-        names = self.cells.names(schema.names)
-        kinds = self.cells.kinds(schema.types)
-        return pa.schema(list(zip(names, kinds, strict=True)))
-
     def _chunks(self) -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """The number of the first row, all columns as they stand, and those that are read."""
         first = 0
-        whole = _in_chunks(self.source.untouched(self.kept.column_names))
+        whole = _in_chunks(self.source.untouched(self.stored.column_names))
         for frame in _in_chunks(self._frames()):
             rows = next(whole, None)
             if rows is None or rows.num_rows != frame.num_rows:
-                raise _changed(self.source)
+                raise self._changed()
             yield first, rows, frame
             first += frame.num_rows
         if next(whole, None) is not None:
-            raise _changed(self.source)
+            raise self._changed()
         if not first:
             raise self.source.without_rows()
         self.source.snapshot.refuse_changes()
+
+    def _changed(self) -> InputError:
+        """The error about files whose columns have different numbers of rows."""
+        self.source.snapshot.refuse_changes()
+        first = self.source.files[0].name
+        return InputError("{file} cannot be read twice alike; is it whole?", file=first)
 
     def _frames(self) -> Iterator[pa.Table]:
         for batch in self.source.rows(self.read):
             rows = _promoted(self.typed, pa.Table.from_batches([batch]))
             yield without_codes(rows, self.na_values)
 
-    def _as_kept(self, whole: pa.Table, frame: pa.Table) -> pa.Table:
+    def _as_stored(self, whole: pa.Table, frame: pa.Table) -> pa.Table:
         if self.gets_types:
-            for at, field in enumerate(self.kept.schema):
+            for at, field in enumerate(self.stored.schema):
                 if field.name in self.read:
                     whole = whole.set_column(at, field.name, frame[field.name])
                 elif pa.types.is_int64(field.type):
                     whole = whole.set_column(at, field.name, whole[field.name].cast(pa.int64()))
-        return _promoted(self.kept, whole)
+        return _promoted(self.stored, whole)
 
 
 def prepare_copy(
@@ -114,16 +214,18 @@ def prepare_copy(
 ) -> FileCopy:
     """Find out what the columns of a copy will hold."""
     names = (column,) if isinstance(column, str) else tuple(column)
-    there = [name for name in names if name in source.names]
-    if there:
+    present = [name for name in names if name in source.names]
+    if present:
         raise InputError(
             "{argument}: {file} has a column {value} already",
             argument="column",
-            value=there[0],
+            value=present[0],
             file=source.files[0].name,
         )
     source.refuse_other_kinds(read)
-    has_cells = isinstance(format_of(out), Delimited)
+    first = source.files[0]
+    given, target = known_format(first, source.form), known_format(out)
+    has_cells = isinstance(target, Delimited)
     if safe_cells and not has_cells:
         raise InputError(
             "{argument} is for .csv and .tsv files, not for {value}: no other file has cells that "
@@ -131,42 +233,36 @@ def prepare_copy(
             argument="safe_cells",
             value=out.name,
         )
-    given, target = known_format(source.files[0], source.form), known_format(out)
-    kept, typed = source.untouched_types(source.names), source.rows_types(read)
+    stored, typed = source.untouched_types(source.names), source.rows_types(read)
     gets_types = target.has_types and not given.has_types
     if gets_types:
-        kept = _with_types(kept, typed, source, advance)
-    elif unsettled := _unsettled(kept, given, target):
-        kept = _settled(kept, unsettled, source, advance)
-    written = _form_like(source, out)
+        stored = _with_types(stored, typed, source, advance)
+    elif unsettled := _unsettled(stored, given, target):
+        stored = _settled(stored, unsettled, source, advance)
+    form = AS_SEEN
+    if isinstance(given, Delimited) and format_of(out) == format_of(first):
+        with reading(first):
+            form = given.form_of(first)
     cells = FormulaCells(safe_cells) if has_cells else None
     return FileCopy(
-        source, tuple(read), tuple(na_values), names, written, kept, typed, gets_types, cells
+        source, tuple(read), tuple(na_values), names, form, stored, typed, gets_types, cells
     )
-
-
-def _numbered(make: Callable[[pa.Table], FloatArray], frame: pa.Table, first: int) -> FloatArray:
-    """The new column; an error about one of its rows gets the row's number among all."""
-    try:
-        return make(frame)
-    except InputError as error:
-        raise error.renumbered(lambda row: row + first) from None
 
 
 def _in_chunks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """The same rows, always as many at a time: results do not depend on how a file is cut."""
-    held: list[pa.Table] = []
+    pieces: list[pa.Table] = []
     rows = 0
     for table in tables:
         while rows + table.num_rows >= CHUNK_ROWS:
             missing = CHUNK_ROWS - rows
-            yield _joined([*held, table.slice(0, missing)])
-            table, held, rows = table.slice(missing), [], 0
+            yield _joined([*pieces, table.slice(0, missing)])
+            table, pieces, rows = table.slice(missing), [], 0
         if table.num_rows:
-            held.append(table)
+            pieces.append(table)
             rows += table.num_rows
-    if held:
-        yield _joined(held)
+    if pieces:
+        yield _joined(pieces)
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
@@ -178,29 +274,29 @@ def _promoted(like: pa.Table, rows: pa.Table) -> pa.Table:
     return _joined([like, rows]).unify_dictionaries()
 
 
-def _unsettled(kept: pa.Table, source: Format, target: Format) -> list[str]:
+def _unsettled(stored: pa.Table, source: Format, target: Format) -> list[str]:
     """Columns of which only the rows tell what they hold."""
     if not source.types_last:
-        return list(kept.column_names)
-    fields = [field for field in kept.schema if pa.types.is_dictionary(field.type)]
+        return list(stored.column_names)
+    fields = [field for field in stored.schema if pa.types.is_dictionary(field.type)]
     return [field.name for field in fields] if target.one_dictionary else []
 
 
-def _settled(kept: pa.Table, names: list[str], source: FileSet, advance: Advance) -> pa.Table:
+def _settled(stored: pa.Table, names: list[str], source: FileSet, advance: Advance) -> pa.Table:
     """The columns with types and dictionaries that hold the rows of all files."""
-    found = kept.select(names)
+    columns = stored.select(names)
     for rows in source.untouched(names):
-        found = _promoted(found, rows).slice(0, 0)
+        columns = _promoted(columns, rows).slice(0, 0)
         advance(rows.num_rows)
-    for at, name in enumerate(kept.column_names):
-        if name in names:
-            kept = kept.set_column(at, found.schema.field(name), found[name])
-    return kept
+    for name in names:
+        at = stored.column_names.index(name)
+        stored = stored.set_column(at, columns.schema.field(name), columns[name])
+    return stored
 
 
-def _with_types(kept: pa.Table, typed: pa.Table, source: FileSet, advance: Advance) -> pa.Table:
+def _with_types(stored: pa.Table, typed: pa.Table, source: FileSet, advance: Advance) -> pa.Table:
     """Text for a file that has types: columns that are read, and whole numbers; the rest stays."""
-    others = [name for name in kept.column_names if name not in typed.column_names]
+    others = [name for name in stored.column_names if name not in typed.column_names]
     whole = set(others)
     for rows in source.untouched(others) if others else ():
         whole -= {name for name in whole if not _is_whole(rows[name])}
@@ -208,7 +304,7 @@ def _with_types(kept: pa.Table, typed: pa.Table, source: FileSet, advance: Advan
         if not whole:
             break
     types = {**dict.fromkeys(whole, pa.int64()), **{f.name: f.type for f in typed.schema}}
-    return pa.schema([(f.name, types.get(f.name, f.type)) for f in kept.schema]).empty_table()
+    return pa.schema([(f.name, types.get(f.name, f.type)) for f in stored.schema]).empty_table()
 
 
 def _is_whole(column: pa.ChunkedArray) -> bool:
@@ -218,19 +314,3 @@ def _is_whole(column: pa.ChunkedArray) -> bool:
     except pa.ArrowInvalid:
         return False
     return bool(numbers.cast(pa.string()).equals(column))
-
-
-def _form_like(source: FileSet, out: Path) -> TextForm:
-    """The form of a text file that is to be like others; as usual where the ending differs."""
-    first = source.files[0]
-    kind = known_format(first, source.form)
-    if not isinstance(kind, Delimited) or format_of(out) != format_of(first):
-        return AS_SEEN
-    with reading(first):
-        return kind.form_of(first)
-
-
-def _changed(source: FileSet) -> InputError:
-    """The error about files whose columns have different numbers of rows."""
-    source.snapshot.refuse_changes()
-    return InputError("{file} cannot be read twice alike; is it whole?", file=source.files[0].name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,24 +13,36 @@ import pyarrow as pa
 
 from itrust._core import InputError, IntArray, counted
 from itrust.data.encoding import kind_of
-from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm, known_format, refuse_lack_of
-from itrust.data.kinds import Kinds, all_labelled
-from itrust.data.locations import named_locations
-from itrust.data.partitions import Partitions
-from itrust.data.readers import (
-    column_names,
-    column_types,
-    line_of,
-    plain_columns,
+from itrust.data.formats import (
+    AS_SEEN,
+    FilePart,
+    Format,
+    Room,
+    TextForm,
+    decoded,
+    known_format,
     reading,
-    sound_batches,
+    refuse_lack_of,
 )
-from itrust.data.snapshots import Snapshot
+from itrust.data.kinds import Kinds, all_labelled
+from itrust.data.locations import Partitions, Snapshot, named_locations
 
 PART_ROWS = 2**18
 MAX_NOTES = 3  # about files
 BYTES_OF_A_ROW = 60  # for a guess at the number of rows
 MAX_SPARE_BYTES = 2**27  # of columns that may be left out
+
+
+def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column = decoded(column, name)
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us"), safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +58,14 @@ class Batch:
 
     def split(self, rows: int) -> tuple[Batch, Batch]:
         """The first rows, and the others."""
-        numbers, offset = self.numbers, self.offset
         first = replace(self, rows=self.rows.slice(0, rows), dropped=0)
-        if numbers is not None:
-            first = replace(first, numbers=numbers[:rows])
-            return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
-        return first, replace(self, rows=self.rows.slice(rows), offset=offset + rows)
+        other = replace(self, rows=self.rows.slice(rows))
+        if self.numbers is None:
+            return first, replace(other, offset=self.offset + rows)
+        return (
+            replace(first, numbers=self.numbers[:rows]),
+            replace(other, numbers=self.numbers[rows:]),
+        )
 
     @contextmanager
     def located(self, chosen: IntArray | None = None) -> Iterator[None]:
@@ -82,10 +96,10 @@ class FileSet:
         """Look at the files that a path, a pattern, a folder or a list of these means."""
         if isinstance(path, FileSet):
             return replace(path, form=form)
-        found = [(location, location.files()) for location in named_locations(path)]
-        files = tuple(file for _, some in found for file in some)
-        locations = [location for location, _ in found]
-        return cls(files, form, Partitions.of(found), Snapshot.of(files, locations))
+        named = [(location, location.files()) for location in named_locations(path)]
+        files = tuple(file for _, some in named for file in some)
+        snapshot = Snapshot.of(files, [location for location, _ in named])
+        return cls(files, form, Partitions.of(named), snapshot)
 
     def only(self, *files: Path) -> FileSet:
         """The same with some of the files."""
@@ -99,22 +113,29 @@ class FileSet:
     @cached_property
     def names(self) -> list[str]:
         """All columns: those of the first file, then those in names of folders."""
-        own = self._names_of(self.files[0])
-        return [*own, *(key for key in self.partitions.common if key not in own)]
+        names = self._names_of(self.files[0])
+        return [*names, *(key for key in self.partitions.common if key not in names)]
 
     def batches(
         self, part: FilePart, names: Sequence[str]
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows of some columns of a piece; refuses a file that has changed."""
-        offset = part.offset
-        with self.snapshot.unchanged(part.path):
-            own = self._names_within(part.path, names)
-            with closing(sound_batches(part, own, self.form)) as batches:
-                for batch in batches:
-                    self.snapshot.refuse_writing(part.path)  # nobody may read on to the end
+        path, offset = part.path, part.offset
+        with self.snapshot.unchanged(path):
+            batches: Any = self._kind(path).batches(part, self._names_within(path, names))
+            with closing(batches):
+                while True:
+                    with reading(path):
+                        batch = next(batches, None)
+                    if batch is None:
+                        return
+                    self.snapshot.refuse_change(path)  # nobody may read on to the end
                     if batch.num_rows:
-                        yield self.partitions.completed(batch, names, part.path, offset)
+                        yield self.partitions.completed(batch, names, path, offset)
                     offset += batch.num_rows
+
+    def _kind(self, path: Path) -> Format:
+        return known_format(path, self.form)
 
     @contextmanager
     def _reading(self, path: Path) -> Iterator[None]:
@@ -128,15 +149,15 @@ class FileSet:
 
     def _names_of(self, path: Path) -> list[str]:
         with self._reading(path):
-            return column_names(path, self.form)
+            return list(self._kind(path).schema(path).names)
 
     def _names_within(self, path: Path, names: Sequence[str]) -> list[str]:
         """Those columns that are to be read from a file itself; at least one, to count its rows."""
         if not any(name in self.partitions for name in names):
             return list(names)
         present = self._names_of(path)
-        own = [name for name in names if name not in self.partitions or name in present]
-        return own or present[:1]
+        within = [name for name in names if name not in self.partitions or name in present]
+        return within or present[:1]
 
     @contextmanager
     def same_files(self) -> Iterator[None]:
@@ -154,17 +175,15 @@ class FileSet:
         """The same in pieces of about so many rows that can be read alone."""
         for whole in self.whole_files():
             with self._reading(whole.path):
-                found = known_format(whole.path, self.form).parts(whole.path, rows)
-            yield from found
+                parts = self._kind(whole.path).parts(whole.path, rows)
+            yield from parts
 
     def head(self, names: Sequence[str]) -> pa.RecordBatch | None:
         """The first rows of some columns; None if there are none."""
         for path in self.files:
-            own = self._names_within(path, names)
-            with self._reading(path):
-                head = known_format(path, self.form).head(path, own)
-            if head is not None:
-                return self.partitions.completed(plain_columns(head), names, path, 0)
+            with closing(self.batches(FilePart(path), names)) as batches:
+                for batch in batches:
+                    return plain_columns(batch.select(list(names)))
         return None
 
     def table(self, names: Sequence[str], spare: Sequence[str] = ()) -> pa.Table:
@@ -193,35 +212,32 @@ class FileSet:
 
     def rows_types(self, names: Sequence[str]) -> pa.Table:
         """No rows, with types that hold what `rows` gives of all files."""
-        found = []
+        tables = []
         for path in self.files:
             types = self._types(path, names)
-            empty = pa.schema([(name, types[name]) for name in names]).empty_table()
-            batch = pa.RecordBatch.from_arrays(
-                [column.combine_chunks() for column in empty.columns], schema=empty.schema
-            )
-            found.append(pa.Table.from_batches([plain_columns(batch)]))
-        with reading(self.files[0]):
-            return pa.concat_tables(found, promote_options="permissive")
+            empty = pa.RecordBatch.from_pylist([], pa.schema([(n, types[n]) for n in names]))
+            tables.append(pa.Table.from_batches([plain_columns(empty)]))
+        return self._one_type(tables)
 
     def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """All rows as they are, in order and some at a time: text files as text."""
-        for part in self.whole_files():
-            own, kind = self._names_within(part.path, names), known_format(part.path, self.form)
-            with self.snapshot.unchanged(part.path), reading(part.path):
-                for rows in kind.untouched(part.path, own):
-                    yield self._as_they_are(rows, part.path, names)
+        for path in (part.path for part in self.whole_files()):
+            with self.snapshot.unchanged(path), reading(path):
+                for rows in self._kind(path).untouched(path, self._names_within(path, names)):
+                    yield self._as_they_are(rows, path, names)
 
     def untouched_types(self, names: Sequence[str]) -> pa.Table:
         """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows."""
-        found = []
+        tables = []
         for path in self.files:
-            with reading(path):
-                kind, own = known_format(path, self.form), self._names_within(path, names)
-                empty = kind.untouched_schema(path, own).empty_table()
-            found.append(self._as_they_are(empty, path, names))
+            with self._reading(path):
+                schema = self._kind(path).untouched_schema(path, self._names_within(path, names))
+            tables.append(self._as_they_are(schema.empty_table(), path, names))
+        return self._one_type(tables)
+
+    def _one_type(self, tables: Iterable[pa.Table]) -> pa.Table:
         with reading(self.files[0]):
-            return pa.concat_tables(found, promote_options="permissive")
+            return pa.concat_tables(tables, promote_options="permissive")
 
     def _as_they_are(self, rows: pa.Table, path: Path, names: Sequence[str]) -> pa.Table:
         """Rows of a file with the columns that stand in names of folders."""
@@ -235,12 +251,12 @@ class FileSet:
     @property
     def about_rows(self) -> float:
         """About how many rows there are, told by the files without reading them."""
-        found = 0.0
-        for path, seen in self.snapshot.fingerprints.items():
-            with reading(path):
-                told = known_format(path, self.form).about_rows(path)
-            found += seen.size / BYTES_OF_A_ROW if told is None else told
-        return found
+        rows = 0.0
+        for path, state in self.snapshot.states.items():
+            with self._reading(path):
+                count = self._kind(path).about_rows(path)
+            rows += state.size / BYTES_OF_A_ROW if count is None else count
+        return rows
 
     @contextmanager
     def located(self, name: str | None = None) -> Iterator[None]:
@@ -255,27 +271,39 @@ class FileSet:
             raise error.within(
                 name or path.name,
                 lambda number: number + shift,
-                lambda number: line_of(path, number, self.form),
+                lambda number: self._kind(path).line_of(path, number),
             ) from None
+
+    def row_of(self, row: int) -> tuple[Path, int]:
+        """The file that a row of all files stands in, and its number there, both from 0.
+
+        The rows are counted again: for the sake of an error, which is rare.
+        """
+        for path in self.files:
+            rows = sum(b.num_rows for b in self.batches(FilePart(path), self.names[:1]))
+            if row < rows:
+                return path, row
+            row -= rows
+        return self.files[-1], row
 
     def without_rows(self) -> InputError:
         """The error about files that have columns at most."""
         first = self.files[0].name
         if len(self.files) == 1:
             return InputError("{file} holds no rows", file=first)
-        told = counted(len(self.files), "file")
-        return InputError(f"the {told} hold no rows; the first is {{file}}", file=first)
+        count = counted(len(self.files), "file")
+        return InputError(f"the {count} hold no rows; the first is {{file}}", file=first)
 
     @property
     def notes(self) -> list[str]:
         """What a user may not expect of the way files are read; of many files, of the first."""
-        said: list[str] = []
+        notes: list[str] = []
         for path in self.files:
-            with reading(path):
-                said += known_format(path, self.form).notes(path)
-            if len(said) > MAX_NOTES:
-                return [*said[:MAX_NOTES], "there may be more to say of the files that follow"]
-        return said
+            with self._reading(path):
+                notes += self._kind(path).notes(path)
+            if len(notes) > MAX_NOTES:
+                return [*notes[:MAX_NOTES], "there may be more to say of the files that follow"]
+        return notes
 
     def kinds(self, said: Kinds, names: Sequence[str], covariates: Sequence[str]) -> Kinds:
         """What the user says of columns, and what the files themselves say of them.
@@ -284,49 +312,48 @@ class FileSet:
         values, and stays one. A covariate that a file keeps as a dictionary is a category.
         """
         path = self.files[0]
-        with reading(path):
-            labels = known_format(path, self.form).value_labels(path)
+        with self._reading(path):
+            labels = self._kind(path).value_labels(path)
         known = {*said.numbers, *said.value_labels}
-        open_ones = [name for name in dict.fromkeys(names) if name in labels and name not in known]
-        head = self.head(open_ones) if open_ones else None
-        meant = {
+        unsaid = [name for name in dict.fromkeys(names) if name in labels and name not in known]
+        head = self.head(unsaid) if unsaid else None
+        meanings = {
             name: labels[name]
-            for name in open_ones
+            for name in unsaid
             if head is not None
             and (name in said.categories or all_labelled(head[name], labels[name]))
         }
-        known |= {*said.categories, *meant}
-        open_ones = [name for name in dict.fromkeys(covariates) if name not in known]
+        known |= {*said.categories, *meanings}
+        unsaid = [name for name in dict.fromkeys(covariates) if name not in known]
+        files = [path for path in self.files if known_format(path).has_categories and unsaid]
+        types = [self._types(path, unsaid) for path in files]
+        stored = [name for name in unsaid if any(pa.types.is_dictionary(t[name]) for t in types)]
         return replace(
             said,
-            categories=(*said.categories, *self._dictionaries(open_ones)),
-            value_labels={**said.value_labels, **meant},
+            categories=(*said.categories, *stored),
+            value_labels={**said.value_labels, **meanings},
         )
 
-    def _dictionaries(self, names: Sequence[str]) -> list[str]:
-        """Those columns that some file keeps as a dictionary."""
-        files = [path for path in self.files if known_format(path).has_categories]
-        types = [self._types(path, names) for path in files] if names else []
-        return [name for name in names if any(pa.types.is_dictionary(own[name]) for own in types)]
-
     def _types(self, path: Path, names: Sequence[str]) -> dict[str, pa.DataType]:
-        own = self._names_within(path, names)
+        within = self._names_within(path, names)
         with self._reading(path):
-            found = column_types(path, own, self.form)
-        for name in names:
-            if name not in own:
-                found[name] = self.partitions.value_of(name, path).type
-        return found
+            schema = self._kind(path).schema(path, within)
+        return {
+            name: schema.field(name).type
+            if name in within
+            else self.partitions.value_of(name, path).type
+            for name in names
+        }
 
     def refuse_other_kinds(self, names: Sequence[str]) -> None:
         """Raise unless every file has the columns, each of one kind throughout."""
         if self.partitions.types:  # which may have been meant by a name that is not there
-            own = [name for name in names if name not in self.partitions]
-            refuse_lack_of(own, self.names, self.files[0])
+            within = [name for name in names if name not in self.partitions]
+            refuse_lack_of(within, self.names, self.files[0])
         first: dict[str, tuple[str, Path]] = {}
         for path in self.files:
-            for name, found in self._types(path, names).items():
-                kind = kind_of(found)
+            for name, column_type in self._types(path, names).items():
+                kind = kind_of(column_type)
                 if kind == "null":  # nothing is known of it, as in a file without rows
                     continue
                 known, where = first.setdefault(name, (kind, path))
@@ -338,16 +365,3 @@ class FileSet:
                         column=name,
                         details={"other": where.name},
                     )
-
-    def row_of(self, row: int) -> tuple[Path, int]:
-        """The file that a row of all files stands in, and its number there, both from 0.
-
-        The rows are counted again: for the sake of an error, which is rare.
-        """
-        for path in self.files:
-            counts = (batch.num_rows for batch in self.batches(FilePart(path), self.names[:1]))
-            rows = sum(counts)
-            if row < rows:
-                return path, row
-            row -= rows
-        return self.files[-1], row

@@ -30,14 +30,13 @@ from itrust.data.extract import (
     whole_runs,
     with_all_levels,
 )
-from itrust.data.file_set import Batch, FileSet
+from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.reader import as_condition
-from itrust.data.readers import plain_columns
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample, refuse_positive
 from itrust.data.selection import RowSelection, read_na_values

@@ -1,55 +1,42 @@
 """File formats: what each kind of file holds and how it is read and written.
 
-A new format is one class here and one line in `FORMATS`; nothing else asks for an ending.
+A new format is one class, and its place in the `FORMATS` of its module; nothing else asks for an
+ending.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from itrust._core import InputError, listed
-from itrust.data.formats.base import GZIP as GZIP
-from itrust.data.formats.base import HEAD_BYTES as HEAD_BYTES
-from itrust.data.formats.base import FilePart as FilePart
-from itrust.data.formats.base import Format, SeveralTables
-from itrust.data.formats.base import about_unpacked as about_unpacked
-from itrust.data.formats.base import guess_column as guess_column
-from itrust.data.formats.base import refuse_lack_of as refuse_lack_of
-from itrust.data.formats.columnar import Feather, Parquet
-from itrust.data.formats.databases import Duckdb, Sqlite
-from itrust.data.formats.delimited import CommaSeparated, TabSeparated
-from itrust.data.formats.delimited import Delimited as Delimited
-from itrust.data.formats.excel import Excel
-from itrust.data.formats.jsonlines import JsonLines
-from itrust.data.formats.soundness import Room as Room
-from itrust.data.formats.soundness import decoded as decoded
-from itrust.data.formats.statistical import Spss, Stata
-from itrust.data.formats.text_form import AS_SEEN as AS_SEEN
-from itrust.data.formats.text_form import TextForm as TextForm
+import pyarrow as pa
+
+from itrust._core import InputError, first_line, listed
+from itrust.data.formats import columnar, statistical, tables, text
+from itrust.data.formats.base import (
+    HEAD_BYTES,
+    FilePart,
+    Format,
+    Room,
+    SeveralTables,
+    decoded,
+    in_bytes,
+    refuse_lack_of,
+    unreadable,
+)
+from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm, about_unpacked
 
 FORMATS: tuple[Format, ...] = (
-    CommaSeparated(","),
-    TabSeparated("\t"),
-    Parquet(),
-    Feather(),
-    Stata(),
-    Spss(),
-    Excel(),
-    JsonLines(),
-    Sqlite(),
-    Duckdb(),
+    *text.FORMATS,
+    *columnar.FORMATS,
+    *statistical.FORMATS,
+    *tables.FORMATS,
 )
-
-
-def formats_in_words() -> str:
-    """All formats, for a sentence.
-
-    >>> formats_in_words()
-    'CSV, TSV, Parquet, Feather, Stata, SPSS, Excel, JSON lines, SQLite or DuckDB'
-    """
-    *first, last = (kind.title for kind in FORMATS)
-    return f"{', '.join(first)} or {last}"
+QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 
 
 def split_table(path: str | Path) -> tuple[Path, str | None]:
@@ -60,8 +47,8 @@ def split_table(path: str | Path) -> tuple[Path, str | None]:
     """
     if "::" not in str(path):
         return Path(path), None
-    split = (kind.split(path) for kind in FORMATS if isinstance(kind, SeveralTables))
-    return next((found for found in split if found[1] is not None), (Path(path), None))
+    splits = (kind.split(path) for kind in FORMATS if isinstance(kind, SeveralTables))
+    return next((split for split in splits if split[1] is not None), (Path(path), None))
 
 
 def ending_of(path: Path) -> str:
@@ -73,21 +60,21 @@ def ending_of(path: Path) -> str:
 def format_of(path: Path) -> Format | None:
     """The format of a file by its ending; None if it is none of ours."""
     ending, is_packed = ending_of(path), path.suffix == ".gz"
-    for found in FORMATS:
-        if ending in found.endings and (found.may_be_gzipped or not is_packed):
-            return found
+    for kind in FORMATS:
+        if ending in kind.endings and (kind.may_be_gzipped or not is_packed):
+            return kind
     return None
 
 
 def known_format(path: Path, form: TextForm = AS_SEEN) -> Format:
     """The format of a file; a sentence if it is none of ours. Text is read in the form given."""
-    found = format_of(path)
-    if found is None:
-        known = listed([ending for each in FORMATS for ending in each.endings], max_items=99)
+    kind = format_of(path)
+    if kind is None:
+        endings = listed([ending for each in FORMATS for ending in each.endings], max_items=99)
         raise InputError(
-            f"the ending must be one of {known} (text files also with .gz)", file=str(path)
+            f"the ending must be one of {endings} (text files also with .gz)", file=str(path)
         )
-    return replace(found, form=form) if isinstance(found, Delimited) else found
+    return replace(kind, form=form) if isinstance(kind, Delimited) else kind
 
 
 def format_of_bytes(head: bytes) -> Format:
@@ -96,11 +83,50 @@ def format_of_bytes(head: bytes) -> Format:
     >>> [format_of_bytes(head).title for head in (b"PAR1", b"y\tp, q\tr\n", b"y,p\n", b'{"y": 1}')]
     ['Parquet', 'TSV', 'CSV', 'JSON lines']
     """
-    for found in FORMATS:
-        if found.begins(head):
-            return found
+    for kind in FORMATS:
+        if kind.begins(head):
+            return kind
     header = head.split(b"\n", 1)[0]
     return max(
         (kind for kind in FORMATS if isinstance(kind, Delimited)),
         key=lambda kind: header.count(kind.separator.encode()),
     )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what a reader cannot read into one sentence."""
+    try:
+        yield
+    except UnicodeDecodeError:  # Arrow's names of columns, before any value is looked at
+        raise InputError(
+            "the names of the columns are not UTF-8 text; save it as UTF-8", file=path.name
+        ) from None
+    except PermissionError:
+        raise InputError("{file} may not be read by this user", file=path.name) from None
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        reason = QUOTED_ROW.sub(r"\1", first_line(error))
+        if reason == "Empty CSV file":
+            raise InputError("{file} is empty", file=path.name) from None
+        if "duplicate field names" in reason:
+            raise InputError("names of columns must differ", file=path.name) from None
+        other = _really(path)
+        if other is not None:
+            raise InputError(
+                f"{{file}} is a {other} file, whatever its ending says; rename it", file=path.name
+            ) from None
+        if "conversion error" in reason:
+            raise unreadable(path, reason, "give the column one type") from None
+        raise unreadable(path, reason) from None
+
+
+def _really(path: Path) -> str | None:
+    """The format that a file which cannot be read begins like; None where its ending is right."""
+    place = split_table(path)[0]
+    if not place.is_file():
+        return None
+    with place.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    likely = [kind for kind in FORMATS if kind.magic and kind.begins(head)]
+    same = not likely or isinstance(known_format(path), type(likely[0]))
+    return None if same else likely[0].title

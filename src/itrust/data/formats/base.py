@@ -1,32 +1,37 @@
-"""What a kind of file promises: columns, rows in batches, all rows as they stand, writing."""
+"""What a kind of file promises: columns, rows in batches, all rows as they stand, writing.
+
+Arrow's readers trust a file: offsets, lengths and text in a damaged one may point anywhere. So rows
+are `sound`, that is what their types say, before anybody uses them.
+"""
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from itrust._core import InputError, did_you_mean, first_line, listed
+from itrust._core import Code, InputError, did_you_mean, first_line, free_memory, listed
 
 BATCH_ROWS = 65_536
-HEAD_ROWS = 20_000
-START_BYTES = 64  # enough to tell what a file is
-HEAD_BYTES = 2**16  # enough to tell which format it begins like, if its ending does not
-GZIP = b"\x1f\x8b"
-END_BYTES = 2**16  # at either end of a file, to tell whether it is still the same
-LINES_BYTES = 2**18  # enough to tell how long lines are
-PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to
-PACKING = 6  # of gzip, its usual level
+HEAD_BYTES = 2**16  # enough to tell which format a file begins like
+DAYS = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
+IN_A_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+SHARE = 1 / 2  # of free memory, for rows that are gathered, as they will be copied
+VALUE_BYTES = 8
+SMALL_BYTES = 2**28  # are never refused: what is free changes from moment to moment
+AS_A_STREAM = Code(
+    "use the scan itself, without load(), or fewer columns",
+    "read them as a stream (--stream), or name fewer columns",
+)
 
 Put: TypeAlias = Callable[[pa.Table], None]
 
@@ -102,31 +107,14 @@ class Format(ABC):
         """Whether these are the first bytes of such a file, as far as bytes can tell."""
         return bool(self.magic) and head.startswith(self.magic)
 
-    def telling_bytes(self, file: BinaryIO, size: int) -> bytes:
-        """Some bytes of an open file that change when it does: both ends, and all of a footer."""
-        length = max(END_BYTES, self.footer_bytes(file, size))
-        file.seek(0)
-        head = file.read(END_BYTES)
-        file.seek(max(len(head), size - length))
-        return head + file.read(length)
-
-    def footer_bytes(self, file: BinaryIO, size: int) -> int:  # noqa: ARG002
-        """Length of the part at the end of a file that says where everything is; 0 without one."""
-        return 0
-
     def refuse_other_start(self, path: Path) -> None:
         """Raise unless a file begins as one of this kind does."""
         refuse_empty(path)
         with path.open("rb") as file:
-            head = file.read(START_BYTES)
-        if not self.begins(head):
-            raise InputError(
-                f"{{file}} is no {self.title} file, whatever its ending says", file=path.name
-            )
-
-    def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
-        """The first rows, some ten thousand; None if there are none."""
-        return next(iter(self.batches(FilePart(path), names)), None)
+            if not self.begins(file.read(HEAD_BYTES)):
+                raise InputError(
+                    f"{{file}} is no {self.title} file, whatever its ending says", file=path.name
+                )
 
     def value_labels(self, path: Path) -> dict[str, dict[Any, str]]:  # noqa: ARG002
         """What the codes of a column mean, by column, where the file says so."""
@@ -144,6 +132,10 @@ class Format(ABC):
         """How many rows there are, or about how many; None where that takes reading them."""
         return None
 
+    def line_of(self, path: Path, row: int) -> int | None:  # noqa: ARG002
+        """The line on which a row begins, from 1; None for files without lines."""
+        return None
+
 
 class SeveralTables(Format):
     """A file that holds several tables; one is named behind its path, as in `homes.db::scores`.
@@ -157,8 +149,8 @@ class SeveralTables(Format):
     def split(self, path: str | Path) -> tuple[Path, str | None]:
         """The file itself, and the table that was named behind it."""
         endings = "|".join(map(re.escape, self.endings))
-        found = re.fullmatch(rf"(.*?(?:{endings}))::(.+)", str(path), re.DOTALL | re.IGNORECASE)
-        return (Path(found[1]), found[2]) if found else (Path(path), None)
+        match = re.fullmatch(rf"(.*?(?:{endings}))::(.+)", str(path), re.DOTALL | re.IGNORECASE)
+        return (Path(match[1]), match[2]) if match else (Path(path), None)
 
     def refuse_lack_of_table(self, name: str, present: list[str], file: Path) -> None:
         """Raise unless there is a table of this name."""
@@ -169,45 +161,6 @@ class SeveralTables(Format):
                 value=name,
                 details={"guess": did_you_mean(name, present)},
             )
-
-
-def about_lines(path: Path) -> float:
-    """About how many lines a text file has, by its first ones; it may be gzipped."""
-    with path.open("rb") as raw, _unpacked(path, raw) as file:
-        try:
-            lines = file.read(LINES_BYTES).count(b"\n")
-        except (OSError, EOFError, zlib.error):  # the reader says what is wrong with it
-            lines = 0
-        return path.stat().st_size * lines / max(raw.tell(), 1)
-
-
-def about_unpacked(path: Path) -> float:
-    """About how large a gzipped file is when it is unpacked, by its first bytes."""
-    with path.open("rb") as file:
-        head = file.read(PACKED_HEAD)
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        found = len(unpacking.decompress(head, UNPACKED_HEAD))
-    except zlib.error:  # the reader says what is wrong with it
-        return 0.0
-    used = len(head) - len(unpacking.unconsumed_tail) - len(unpacking.unused_data)
-    return path.stat().st_size * found / max(used, 1)
-
-
-def _unpacked(path: Path, raw: BinaryIO) -> AbstractContextManager[BinaryIO]:
-    packed = path.suffix == ".gz"
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else nullcontext(raw)
-
-
-@contextmanager
-def sink(path: Path) -> Iterator[BinaryIO]:
-    """A file for text; packed where its ending says so, with nothing about when and where."""
-    with path.open("wb") as raw:
-        if path.suffix != ".gz":
-            yield raw
-            return
-        with gzip.GzipFile("", "wb", PACKING, raw, mtime=0) as packed:
-            yield cast(BinaryIO, packed)
 
 
 def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
@@ -221,23 +174,12 @@ def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
         ) from None
 
 
-@contextmanager
-def impossible(path: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn these exceptions into the sentence for a file that cannot be what it says."""
-    try:
-        yield
-    except InputError:  # which is a ValueError, and has its sentence
-        raise
-    except kinds as error:
-        raise unreadable(path, error) from None
-
-
-def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> InputError:
+def unreadable(path: Path, reason: Exception | str, cure: str = "is it whole?") -> InputError:
     """The sentence for a file that its reader gives up on."""
     return InputError(
         "{file} cannot be read to its end ({reason}); {cure}",
         file=path.name,
-        details={"reason": first_line(error), "cure": cure},
+        details={"reason": reason if isinstance(reason, str) else first_line(reason), "cure": cure},
     )
 
 
@@ -249,8 +191,8 @@ def refuse_empty(path: Path) -> None:
 
 def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None:
     """Raise unless every name is there once; of no names, unless all columns differ."""
-    often = Counter(present)
-    twice = [name for name in dict.fromkeys(names or present) if often[name] > 1]
+    counts = Counter(present)
+    twice = [name for name in dict.fromkeys(names or present) if counts[name] > 1]
     if twice:
         raise InputError(
             "names of columns must differ; {twice} stands more than once",
@@ -258,15 +200,126 @@ def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None
             details={"twice": listed(twice)},
         )
     for name in names:
-        if name not in present:
+        if name not in counts:
             raise InputError(
                 "there is no column {column}; {guess}",
                 file=path.name,
                 column=name,
-                details={"guess": guess_column(name, present)},
+                details={"guess": did_you_mean(name, present)},
             )
 
 
-def guess_column(name: str, present: list[str]) -> str:
-    """What was meant by the name of a column that is not there."""
-    return did_you_mean(name, present)
+def sound(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
+    """The same rows; Arrow's error where they are not what their types say."""
+    batch.validate(full=True)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        for leaf in _leaves(column):
+            _refuse_foreign_times(leaf, name, path)
+    return batch
+
+
+def _leaves(column: pa.Array) -> Iterator[pa.Array]:
+    """The plain columns that a nested one is made of."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _leaves(column.storage)
+    elif pa.types.is_dictionary(kind):
+        yield from _leaves(column.dictionary)
+    elif pa.types.is_run_end_encoded(kind):
+        yield from _leaves(column.values)
+    elif pa.types.is_struct(kind) or pa.types.is_map(kind):
+        for child in column.flatten() if pa.types.is_struct(kind) else (column.keys, column.items):
+            yield from _leaves(child)
+    elif pa.types.is_nested(kind) and not pa.types.is_union(kind):
+        yield from _leaves(column.flatten())
+    else:
+        yield column
+
+
+def _refuse_foreign_times(column: pa.Array, name: str, path: Path) -> None:
+    """Raise for dates that no calendar has: they would wrap around where dates become numbers."""
+    kind = column.type
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return
+    if pa.types.is_date32(kind):
+        steps, column = 1, column.view(pa.int32())
+    else:
+        steps = IN_A_DAY["ms" if pa.types.is_date(kind) else kind.unit]
+        column = column.view(pa.int64())
+    ends = pc.min_max(column)
+    for end in (ends["min"].as_py(), ends["max"].as_py()):
+        if end is not None and not DAYS[0] <= end // steps <= DAYS[1]:
+            raise no_date(end, name, path)
+    try:
+        pa.lib.string_to_tzinfo(getattr(kind, "tz", None) or "UTC")
+    except (ValueError, LookupError, OSError):
+        raise InputError(
+            "column {column} has the time zone {value}, which is not known here",
+            file=path.name,
+            column=name,
+            value=kind.tz,
+        ) from None
+
+
+def no_date(value: object, name: str, path: Path) -> InputError:
+    """The sentence for a number that stands for no day of our calendar."""
+    return InputError(
+        "column {column} holds {value}, which is no date of the years 1 to 9999",
+        file=path.name,
+        column=name,
+        value=value,
+    )
+
+
+def room_for(share: float = 1.0) -> float:
+    """Bytes that something may take: a share of free memory, and never very few."""
+    return max(share * free_memory(), SMALL_BYTES)
+
+
+class Room:
+    """Memory for rows that are gathered."""
+
+    def __init__(self) -> None:
+        self.left = room_for(SHARE)
+
+    def take(self, batch: pa.RecordBatch, path: Path) -> None:
+        """Raise if these rows, on top of those before, do not fit."""
+        self.left -= max(batch.nbytes, VALUE_BYTES * batch.num_rows)
+        if self.left < 0:
+            raise InputError(
+                "the rows of {file} do not fit into memory: they take more than {size}, half of "
+                "what is free; {cure}",
+                file=path.name,
+                details={"size": in_bytes(SHARE * free_memory()), "cure": AS_A_STREAM},
+            )
+
+
+def decoded(column: pa.DictionaryArray, name: str) -> pa.Array:
+    """The values of a dictionary, row by row; refuses a few long ones in very many rows."""
+    values = column.dictionary
+    if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
+        lengths = pc.binary_length(values)
+        size = (pc.max(lengths).as_py() or 0) * len(column)
+        if size > SMALL_BYTES:
+            size = pc.sum(lengths.take(column.indices)).as_py() or 0
+        if size > room_for(SHARE):
+            raise InputError(
+                "column {column} has texts of {size} in {count} rows, more than fits into memory",
+                column=name,
+                count=len(column),
+                details={"size": in_bytes(size)},
+            )
+    return column.dictionary_decode()
+
+
+def in_bytes(size: float) -> str:
+    """A size for people.
+
+    >>> in_bytes(3.2e9), in_bytes(2e6), in_bytes(12), in_bytes(64_000)
+    ('3.2 GB', '2 MB', '12 bytes', '64 kB')
+    """
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            digits = ".2g" if size < 10 * unit else ",.0f"
+            return f"{size / unit:{digits}} {name}"
+    return f"{size:.0f} bytes"

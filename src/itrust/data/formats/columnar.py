@@ -3,53 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from itrust._core import InputError
-from itrust.data.formats.arrow_layout import DICTIONARY, ArrowLayout, wanted_bytes
+from itrust._core import InputError, free_memory
 from itrust.data.formats.base import (
     BATCH_ROWS,
-    HEAD_ROWS,
     FilePart,
     Format,
     Put,
+    in_bytes,
     refuse_empty,
     refuse_lack_of,
+    room_for,
+    sound,
 )
-from itrust.data.formats.parquet_layout import RowGroup, row_groups, rows_of_batches
-from itrust.data.formats.soundness import refuse_too_large, sound
 
 GROUP_ROWS, GROUP_BYTES = 2**20, 2**27  # of a row group that is written, whichever comes first
+BUFFER_BYTES = 2**20  # that are read at once of a column
 PACKED = "lz4" if pa.Codec.is_available("lz4") else None
 
-LENGTH_BYTES = 4  # of the number that says how long a footer is
 
-
-class Columnar(Format):
-    """A file with a footer, whose length stands before the last bytes, the `ending`."""
-
-    ending: ClassVar[bytes]
-    has_categories = True
-
-    def footer_bytes(self, file: BinaryIO, size: int) -> int:
-        """As the file says."""
-        known = LENGTH_BYTES + len(self.ending)
-        file.seek(max(0, size - known))
-        end = file.read(known)
-        length = int.from_bytes(end[:LENGTH_BYTES], "little")
-        return known + length if end.endswith(self.ending) and length <= size else 0
-
-
-class Parquet(Columnar):
+class Parquet(Format):
     """Read a row group at a time."""
 
     title, endings, magic = "Parquet", (".parquet",), (b"PAR1",)
-    ending = b"PAR1"
+    has_categories = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the footer."""
@@ -60,37 +42,40 @@ class Parquet(Columnar):
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Batches end with their group, so partitions change no sum."""
-        with _opened(part.path) as file:
-            known = row_groups(part.path)
-            for number in range(len(known)) if part.row_groups is None else part.row_groups:
-                yield from _of_group(part.path, file, known[number], number, names, BATCH_ROWS)
-
-    def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
-        """Less than a whole batch."""
-        with _opened(path, buffer_size=2**16) as file:
-            found = (
-                batch
-                for number, group in enumerate(row_groups(path))
-                for batch in _of_group(path, file, group, number, names, HEAD_ROWS)
-            )
-            with closing(found):
-                return next(found, None)
+        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
+        with pa.parquet.ParquetFile(
+            part.path,
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
+            page_checksum_verification=True,
+        ) as file:
+            every = range(file.num_row_groups)
+            for number in every if part.row_groups is None else part.row_groups:
+                left = file.metadata.row_group(number).num_rows
+                _refuse_large_group(file, number, names, part.path)
+                for batch in file.iter_batches(BATCH_ROWS, row_groups=[number], columns=names):
+                    left -= batch.num_rows
+                    yield sound(batch, part.path)
+                if left:
+                    raise InputError(
+                        "row group {group} of {file} has other rows than it says; is it whole?",
+                        file=part.path.name,
+                        details={"group": number + 1},
+                    )
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
         """With checksums of pages; rows are gathered to groups of a good size."""
-        held: list[pa.Table] = []
+        tables: list[pa.Table] = []
 
         def flush() -> None:
-            if held:
-                file.write_table(pa.concat_tables(held), GROUP_ROWS)
-                held.clear()
+            if tables:
+                file.write_table(pa.concat_tables(tables), GROUP_ROWS)
+                tables.clear()
 
         def put(table: pa.Table) -> None:
-            held.append(table)
-            rows, size = (
-                sum(getattr(own, what) for own in held) for what in ("num_rows", "nbytes")
-            )
+            tables.append(table)
+            rows, size = sum(t.num_rows for t in tables), sum(t.nbytes for t in tables)
             if rows >= GROUP_ROWS or size >= GROUP_BYTES:
                 flush()
 
@@ -100,63 +85,69 @@ class Parquet(Columnar):
 
     def about_rows(self, path: Path) -> float | None:
         """From the footer."""
-        return float(sum(group.rows for group in row_groups(path)))
+        return float(sum(_counts(path)))
 
     def parts(self, path: Path, rows: int) -> list[FilePart]:
         """Some row groups at a time."""
-        counts = [group.rows for group in row_groups(path)]
-        found: list[FilePart] = []
+        parts: list[FilePart] = []
         groups: list[int] = []
-        offset = held = 0
+        offset = gathered = 0
+        counts = _counts(path)
         for number, count in enumerate(counts):
             groups.append(number)
-            held += count
-            if held >= rows or number == len(counts) - 1:
-                found.append(FilePart(path, tuple(groups), offset, rows=held))
-                offset, held, groups = offset + held, 0, []
-        return found
+            gathered += count
+            if gathered >= rows or number == len(counts) - 1:
+                parts.append(FilePart(path, tuple(groups), offset, rows=gathered))
+                offset, gathered, groups = offset + gathered, 0, []
+        return parts
 
 
-def _opened(path: Path, **settings: Any) -> pa.parquet.ParquetFile:
-    # Not the dataset reader: it keeps the column chunks of a file until the file's end.
-    return pa.parquet.ParquetFile(
-        path, pre_buffer=False, page_checksum_verification=True, **settings
-    )
+def _counts(path: Path) -> list[int]:
+    """The rows of each row group; refuses a footer that contradicts itself."""
+    about = pa.parquet.read_metadata(path)
+    counts = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
+    if min(counts, default=0) < 0 or sum(counts) != about.num_rows:
+        raise InputError("{file} contradicts itself on its rows; is it whole?", file=path.name)
+    return counts
 
 
-def _of_group(
-    path: Path,
-    file: pa.parquet.ParquetFile,
-    group: RowGroup,
-    number: int,
-    names: list[str],
-    most: int,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group, all that it says it has, a number at most at a time."""
-    rows, left = min(most, rows_of_batches(path, group, number, names)), group.rows
-    for batch in file.iter_batches(rows, row_groups=[number], columns=names):
-        left -= batch.num_rows
-        yield sound(batch, path)
-    if left:
+def _refuse_large_group(
+    file: pa.parquet.ParquetFile, number: int, names: list[str], path: Path
+) -> None:
+    """Raise if some columns of a row group do not fit into memory when they are unpacked."""
+    group, room = file.metadata.row_group(number), room_for()
+    if group.total_byte_size <= room:
+        return
+    # Arrow ends the process where it is asked for a column whose statistics contradict themselves;
+    # its reader, which looks at them first, raises an error.
+    next(file.iter_batches(1, row_groups=[number], columns=names), None)
+    leaves = range(group.num_columns)
+    wanted = [leaf for leaf in leaves if file.schema.column(leaf).path.split(".")[0] in names]
+    size = sum(group.column(leaf).total_uncompressed_size for leaf in wanted)
+    if size > room:
         raise InputError(
-            "row group {group} of {file} has other rows than it says; is it whole?",
+            "{file} says that row group {group} takes {size} in memory, where {free} are free; if "
+            "that is so, write it in smaller groups",
             file=path.name,
-            details={"group": number + 1},
+            details={
+                "group": number + 1,
+                "size": in_bytes(size),
+                "free": in_bytes(free_memory()),
+            },
         )
 
 
-class Feather(Columnar):
+class Feather(Format):
     """Feather and other Arrow files."""
 
     title, endings = "Feather", (".feather", ".arrow", ".ipc")
     magic = (b"ARROW1", b"FEA1")
-    ending = b"ARROW1"
-    one_dictionary = True
+    has_categories = one_dictionary = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the file's footer."""
         refuse_empty(path)
-        with self._layout(path), pa.OSFile(str(path)) as raw, pa.ipc.open_file(raw) as file:
+        with pa.OSFile(str(path)) as raw, pa.ipc.open_file(raw) as file:
             schema = file.schema
         refuse_lack_of(names, schema.names, path)
         return schema
@@ -167,22 +158,13 @@ class Feather(Columnar):
         fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(n) for n in names])
         # Not the dataset reader: it reads ahead as far as memory goes if its rows are not wanted.
         with (
-            self._layout(part.path) as layout,
             pa.OSFile(str(part.path)) as raw,
             pa.ipc.open_file(raw, options=fields) as file,
         ):
-            _refuse_large_dictionaries(layout)
-            for number, block in enumerate(layout.batches):
-                size = wanted_bytes(layout.records(block), schema, names)
-                refuse_too_large(size, part.path, f"batch {number + 1}")
+            for number in range(file.num_record_batches):
                 batch = sound(file.get_batch(number).select(names), part.path)
                 for first in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(first, BATCH_ROWS)
-
-    @contextmanager
-    def _layout(self, path: Path) -> Iterator[ArrowLayout]:
-        with path.open("rb") as file:
-            yield ArrowLayout(path, file)
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
@@ -193,12 +175,9 @@ class Feather(Columnar):
 
     def about_rows(self, path: Path) -> float | None:
         """From the heads of its batches."""
-        with self._layout(path) as layout:
-            return float(sum(layout.records(block).rows for block in layout.batches))
+        from pyarrow.dataset import dataset  # which takes a while to load
+
+        return float(dataset(path, format="ipc").count_rows())
 
 
-def _refuse_large_dictionaries(layout: ArrowLayout) -> None:
-    """Raise if all dictionaries together, which Arrow reads at once, do not fit into memory."""
-    found = (layout.records(block, DICTIONARY) for block in layout.dictionaries)
-    size = sum(sum(records.sizes) for records in found)
-    refuse_too_large(size, layout.path, "its dictionaries")
+FORMATS: tuple[Format, ...] = (Parquet(), Feather())

@@ -21,6 +21,7 @@ from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
     Format,
+    no_date,
     optional_package,
     refuse_lack_of,
     unreadable,
@@ -103,11 +104,13 @@ class Statistical(Format):
             found: tuple[dict[str, list[Any]], Any] = read(
                 path, output_format="dict", disable_datetime_conversion=True, **settings
             )
-        except UnicodeDecodeError:
-            raise _wrong_encoding(path) from None
-        except (package.ReadstatError, package.PyreadstatError) as error:
-            if "encoding" in str(error):
-                raise _wrong_encoding(path) from None
+        except (UnicodeDecodeError, package.ReadstatError, package.PyreadstatError) as error:
+            if isinstance(error, UnicodeDecodeError) or "encoding" in str(error):
+                raise InputError(
+                    "{file} has text that is not in the encoding that the file names; save it as "
+                    "UTF-8",
+                    file=path.name,
+                ) from None
             raise unreadable(path, error) from None
         return found
 
@@ -135,12 +138,7 @@ class Statistical(Format):
         times = self.times(np.where(missing, 0.0, numbers), unit)
         odd = ~missing & ((times < FIRST_DAY) | (times > LAST_DAY))
         if odd.any():
-            raise InputError(
-                "column {column} holds {value}, which is no date of the years 1 to 9999",
-                file=path.name,
-                column=field.name,
-                value=float(numbers[odd][0]),
-            )
+            raise no_date(float(numbers[odd][0]), field.name, path)
         return pa.array(times, field.type, mask=missing)
 
 
@@ -216,8 +214,4 @@ def _whole(code: Any) -> Any:
     return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
-def _wrong_encoding(path: Path) -> InputError:
-    return InputError(
-        "{file} has text that is not in the encoding that the file names; save it as UTF-8",
-        file=path.name,
-    )
+FORMATS: tuple[Format, ...] = (Stata(), Spss())

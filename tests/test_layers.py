@@ -16,6 +16,7 @@ ROOT = Path(itrust.__file__).parent
 LAYERS = [
     ["_core"],
     ["data"],
+    ["terms"],
     ["kernels", "nulls"],
     ["engines"],
     ["calibration"],

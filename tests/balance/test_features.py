@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.balance import FeatureKind, Features
-from itrust.balance.features import pooled, shared_points
+from itrust.balance import balance_features, is_plain, pooled, shared_points
+from itrust.terms import Absent, name_of
 
 
 def population(n=200, seed=0, **more):
@@ -15,37 +15,34 @@ def population(n=200, seed=0, **more):
 
 
 def test_features_of_a_number_a_category_and_the_prediction():
-    features = Features.of(population().points)
-    kinds = [(one.names[0], one.kind.value) for one in features.singles]
+    features = balance_features(population().points)
     powers = ("trend", "quadratic", "cubic")
-    assert kinds == [
-        *(("p", kind) for kind in powers),
-        *(("age", kind) for kind in powers),
-        *[("sex", "level")] * 2,
-    ]
-    pairs = {one.names for one in features.all if one.is_product}
-    assert pairs == {("p", "age"), ("p", "sex"), ("age", "sex")}
+    names = [f"{of}: {power}" for of in ("prediction", "age") for power in powers]
+    names += ["sex = f", "sex = m"]
+    assert [name_of(own) for own in features.products[:8]] == names
+    pairs = {tuple(term.column for term in own) for own in features.products[8:]}
+    assert pairs == {(None, "age"), (None, "sex"), ("age", "sex")}
 
 
 def test_trends_have_mean_0_and_variance_1_and_products_are_products():
     rows = population(2_000)
-    features = Features.of(rows.points)
+    features = balance_features(rows.points)
     matrix = features.matrix(rows.points)
-    trends = features.plain()
-    assert np.abs(matrix[:, trends[:2]].mean(axis=0)).max() < 0.05
-    assert np.abs(matrix[:, trends[:2]].std(axis=0) - 1).max() < 0.3
-    a, b = features.products[0]
-    assert (matrix[:, len(features.singles)] == matrix[:, a] * matrix[:, b]).all()
+    plain = [k for k, own in enumerate(features.products) if is_plain(own)]
+    assert np.abs(matrix[plain[:2]].mean(axis=1)).max() < 0.05
+    assert np.abs(matrix[plain[:2]].std(axis=1) - 1).max() < 0.3
+    a, b = (features.products.index((term,)) for term in features.products[8])
+    assert (matrix[8] == matrix[a] * matrix[b]).all()
 
 
 def test_missing_numbers_are_a_feature_and_count_nothing_elsewhere():
     age = np.where(np.arange(200) < 20, np.nan, np.arange(200.0))
     rows = it.Population(np.full(200, 0.5), {"age": age}, missing="level")
-    features = Features.of(rows.points)
-    (place,) = (k for k, one in enumerate(features.singles) if one.kind is FeatureKind.MISSING)
+    features = balance_features(rows.points)
+    place = features.products.index((Absent("age"),))
     matrix = features.matrix(rows.points)
-    assert (matrix[:, place] == np.isnan(age)).all()
-    assert (matrix[:20, 0] == 0).all()
+    assert (matrix[place] == np.isnan(age)).all()
+    assert (matrix[0, :20] == 0).all()
 
 
 def test_levels_of_both_sides_are_matched_by_name():

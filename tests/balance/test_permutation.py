@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from itrust.balance.permutation import permutation_test
+from itrust.balance import permutation_test
 from oracles import plausible
 
 SINGLE = np.array([False])

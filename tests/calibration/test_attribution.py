@@ -123,7 +123,7 @@ def test_sums_beside_others_equal_plain_least_squares(made):
     features, _ = bank.features_of(k)
     own, others = flips.places(features), flips.functions_of("x1")
     w, v = s.weights_or_ones / bank.unit, s.p * (1 - s.p)
-    plain = bank.matrix(s.points)[[bank.features.index(f) for f in _functions(bank, "x1")]]
+    plain = bank.matrix(s.points)[[bank.features.products.index(f) for f in _functions(bank, "x1")]]
     ones = np.ones((1, s.n))
     basis = np.concatenate([ones, plain, v[None], plain * v]).T
     target = bank.matrix(s.points)[features].T
@@ -139,7 +139,7 @@ def test_sums_beside_others_equal_plain_least_squares(made):
 
 
 def _functions(bank, name):
-    return [bank.features[k] for k in module._functions(bank, [name])[name]]
+    return [bank.features.products[k] for k in module._functions(bank, [name])[name]]
 
 
 def _whole(sample):

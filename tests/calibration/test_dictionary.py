@@ -5,9 +5,7 @@ import pytest
 
 import itrust as it
 from itrust import Dictionary, InputError, Sample
-from itrust.calibration.dictionary.bank import make_bank
-from itrust.calibration.dictionary.terms import Curve, Inside, Is, Line, RankScale, Reading, Wave
-from itrust.data import parts_of
+from itrust.calibration import make_bank
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
 
@@ -52,28 +50,6 @@ def test_labels_do_not_change_the_dictionary():
     other = Sample(1 - s.y, s.p, {c.name: c.values for c in s.columns if c.name == "age"})
     same = Sample(s.y, s.p, {c.name: c.values for c in s.columns if c.name == "age"})
     assert it.default_dictionary(other) == it.default_dictionary(same)
-
-
-def test_a_rank_scale_puts_ties_in_their_middle():
-    scale = RankScale.of(np.array([1.0, 1.0, 2.0, 5.0]))
-    np.testing.assert_allclose(scale(np.array([1.0, 2.0, 5.0, 99.0])), [0.25, 0.625, 0.875, 0.875])
-
-
-def test_terms_are_what_they_say():
-    s = mixed()
-    age = s.column("age")
-    reading = Reading(age, RankScale.of(age.values))
-    u = reading.fraction
-    np.testing.assert_allclose(Wave("age", 7).of(reading), np.sqrt(2) * np.cos(7 * np.pi * u))
-    z = Line("age").of(reading)
-    assert np.corrcoef(z, age.values)[0, 1] > 0.97
-    np.testing.assert_allclose(Curve("age", 3).of(reading), z**3 - 3 * z)
-    parts = [Inside("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
-    np.testing.assert_array_equal(sum(parts), 1)
-    assert all(25 <= part.sum() <= 60 for part in parts)
-    race = Reading(s.column("race"), None)
-    assert Is("race", "b").of(race).sum() == (s.column("race").values == 1).sum()
-    assert Is("race", "unknown").of(race).sum() == 0
 
 
 def test_a_monotone_change_of_a_covariate_changes_no_single_covariate_entry():

@@ -6,9 +6,8 @@ from scipy.special import expit
 
 import itrust as it
 from itrust import Sample
-from itrust.calibration import prepared_test
-from itrust.calibration.dictionary.bank import FEW_EVENTS, RIDGE, make_bank
-from itrust.calibration.dictionary.entries import Scaling, Shape
+from itrust.calibration import Scaling, Shape, make_bank, prepared_test
+from itrust.calibration.dictionary import FEW_EVENTS, RIDGE
 
 
 def correlated(n=400, d=4, seed=0, weights=None):

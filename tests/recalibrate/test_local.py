@@ -12,12 +12,12 @@ from sklearn.linear_model import LogisticRegression
 import itrust as it
 from designs import tilted
 from itrust._core import InputError
-from itrust.calibration import fading
 from itrust.recalibrate import METHODS as ALL_METHODS
 from itrust.recalibrate import Local
-from itrust.recalibrate.features import Basis, HeightScale
+from itrust.recalibrate.features import Basis
 from itrust.recalibrate.local import _errors, _folds
 from itrust.recalibrate.ridge import RowBlock, fit_logistic
+from itrust.terms import UnitScale, fading
 
 METHODS = {name: method for name, method in ALL_METHODS.items() if name != "mcgrad"}
 
@@ -75,7 +75,7 @@ def test_features_are_the_factor_of_their_kernel():
     sample = it.Sample(rng.integers(0, 2, 60), rng.random(60), {"g": rng.choice(["u", "v"], 60)})
     basis = Basis.of(sample.points, width=0.8, max_terms=10_000)
     gram = basis.matrix(sample.points) @ basis.matrix(sample.points).T + 1
-    height = HeightScale.of(sample.p)(sample.p)
+    height = UnitScale.of_heights(sample.p)(sample.p)
     wave = math.sqrt(2) * np.cos(np.pi * height) * 0.5 * fading(0.8, 1)
     line = math.sqrt(12) * (height - 0.5) * 0.5
     smooth = 1 + np.outer(line, line) + np.outer(wave, wave)
@@ -104,7 +104,7 @@ def test_fifty_covariates_make_no_more_features_than_asked_for():
 
 def test_scale_rises_and_outliers_do_not_squeeze_the_rest():
     values = np.append(np.random.default_rng(0).normal(size=2_000), 1e9)
-    scale = HeightScale.of(values)
+    scale = UnitScale.of_heights(values)
     heights = scale(np.sort(values))
     assert (np.diff(heights) >= 0).all()
     assert heights[-2] - heights[0] > 0.9

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import InputError
 from itrust.recalibrate import METHODS, MCGrad, Platt, load
-from itrust.recalibrate.interpolation import interpolated
 from itrust.recalibrate.saved import MAX_BYTES
+from itrust.terms import interpolated
 
 EXAMPLE = json.loads((Path(__file__).parent / "saved" / "schema-2.json").read_text())
 SAVED = {name: own["facts"] for name, own in EXAMPLE["methods"].items()}

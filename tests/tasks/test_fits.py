@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust import tasks
-from itrust.balance.features import pooled
+from itrust.balance import pooled
 from itrust.tasks.differentials import joined_at
 from itrust.tasks.expressions import TaskRows
 

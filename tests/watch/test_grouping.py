@@ -71,9 +71,9 @@ def test_every_value_lies_in_one_part_and_every_part_has_ten_rows(values, parts)
 def test_ranks_rise_with_values_and_stay_inside(values):
     scale = rank_scale(np.array(values))
     assert (np.diff(scale.knots) > 0).all()
-    assert (np.diff(scale.fractions) > 0).all()
-    assert (scale.fractions > 0).all()
-    assert (scale.fractions < 1).all()
+    assert (np.diff(scale.heights) > 0).all()
+    assert (scale.heights > 0).all()
+    assert (scale.heights < 1).all()
     assert scale.knots.size <= max(len(values) // MIN_GROUP, 1)
 
 

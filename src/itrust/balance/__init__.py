@@ -3,33 +3,20 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust.balance.features import PREDICTION as PREDICTION
-    from itrust.balance.features import Feature as Feature
-    from itrust.balance.features import Features as Features
-    from itrust.balance.features import shared_points as shared_points
-    from itrust.balance.resembling import LookedAt as LookedAt
-    from itrust.balance.resembling import RowPair as RowPair
-    from itrust.balance.resembling import at_hand as at_hand
-    from itrust.balance.resembling import compare_rows as compare_rows
-    from itrust.balance.resembling import looked_for_support as looked_for_support
-    from itrust.balance.resembling import resemblance
-    from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
-    from itrust.balance.results import disclosed_gaps as disclosed_gaps
-    from itrust.balance.results import shares_of as shares_of
-    from itrust.balance.support import LabelledSupport as LabelledSupport
+    from itrust.balance.pairs import RowPair, balance_features, is_plain, pooled, shared_points
+    from itrust.balance.resembling import at_hand, compare_rows, permutation_test, resemblance
+    from itrust.balance.results import (
+        PREDICTION,
+        FeatureKind,
+        Gap,
+        Resemblance,
+        RowDifference,
+        disclosed_gaps,
+        shares_of,
+    )
+    from itrust.balance.support import LookedAt, looked_for_support
     from itrust.balance.weights import Balance, entropy_balance
 else:
     from itrust._core import loaded_later
 
     __getattr__ = loaded_later(__name__)
-
-__all__ = [
-    "Balance",
-    "FeatureKind",
-    "Gap",
-    "Resemblance",
-    "RowDifference",
-    "entropy_balance",
-    "resemblance",
-]
-__dir__ = __all__.copy  # what tab completion offers

@@ -1,10 +1,15 @@
-"""`resemblance`: is the labelled sample like the population? No label is used."""
+"""`resemblance`: is the labelled sample like the population? No label is used.
+
+An exact test: which rows are labelled is permuted. If the labelled rows are drawn like the others,
+every choice of n of all rows was equally likely to be the labelled ones. So the p-value is exact at
+every size, for whatever functions of (p, x) are compared, as long as they were settled from all
+rows together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,26 +27,13 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.balance.features import (
-    PREDICTION,
-    Feature,
-    Features,
-    has_level,
-    pooled,
-    shared_points,
-)
-from itrust.balance.permutation import Permuted, permutation_test
-from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
-from itrust.balance.support import LabelledSupport
-from itrust.balance.weights import Balance, entropy_balance
+from itrust.balance.pairs import RowPair, are_products, balance_features, pooled
+from itrust.balance.results import PREDICTION, FeatureKind, Resemblance, RowDifference
+from itrust.balance.support import LookedAt, looked_for_support
 from itrust.data import (
-    Column,
     Design,
-    Everywhere,
-    Points,
     Population,
     PopulationScan,
-    Predicate,
     RowsAtHand,
     Sample,
     Scan,
@@ -49,11 +41,10 @@ from itrust.data import (
     without_label,
 )
 from itrust.engines import one_blas_thread
+from itrust.terms import ColumnName, Features, Is, Product, Reading, columns_by_name
 
 AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
 TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
-LOOKED_AT = 10_000  # rows of the population that are compared with labelled ones for support
-SETTLING = 50_000  # rows that settle the scales of numbers
 MIN_ROWS = 10
 WEIGHTS_NOTE = (
     "rows count by their weights: the test takes a random part of them that stands for all "
@@ -67,75 +58,10 @@ FEW_NOTE = (
     "whether labelled rows are like the population could not be tested: of {side} only {few} can "
     "be compared, because of clusters and weights"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class RowPair:
-    """Labelled rows and rows of a population, ready to be balanced."""
-
-    labelled: Points
-    population: Points
-    rows: RowsAtHand
-    features: Features
-    here: FloatArray
-    there: FloatArray
-    base: FloatArray
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, labelled: Points, rows: RowsAtHand, base: FloatArray) -> RowPair:
-        """Settle and compute the features of both."""
-        ours, theirs = shared_points(labelled, rows.points)
-        some = smallest_tickets(tickets(0, len(theirs)), SETTLING)
-        few = smallest_tickets(tickets(0, len(ours)), SETTLING)
-        one, other = ours.take(few), theirs.take(some)
-        features = Features.of(pooled(one, other)).nearest(one, other)
-        w = np.ones(len(theirs)) if rows.weights is None else rows.weights
-        here, there = features.matrix(ours), features.matrix(theirs)
-        return cls(ours, theirs, rows, features, here, there, base, w)
-
-    @property
-    def is_product(self) -> BoolArray:
-        """Which features read two covariates, (k,)."""
-        return np.arange(len(self.features)) >= len(self.features.singles)
-
-    def balance(self, here: FloatArray | None = None, there: FloatArray | None = None) -> Balance:
-        """Weights that make the labelled rows like the population."""
-        soft, ours = self.is_product, self.here
-        means, spread = self.moments
-        if here is not None and there is not None:
-            ours = np.hstack([ours, here])
-            more = self._moments_of(there)
-            means, spread = (np.concatenate(pair) for pair in zip(self.moments, more, strict=True))
-            soft = np.concatenate([soft, np.ones(here.shape[1], dtype=bool)])
-        return entropy_balance(ours, means, spread, self.base, soft)
-
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and standard deviations of the features in the population, (k,) each."""
-        return self._moments_of(self.there)
-
-    def _moments_of(self, there: FloatArray) -> tuple[FloatArray, FloatArray]:
-        w = self.weights / self.weights.sum()
-        means = w @ there
-        return means, np.sqrt(np.maximum(w @ np.square(there) - means**2, 0.0))
-
-    def take(self, here: IntArray, there: IntArray) -> RowPair:
-        """Some of the labelled rows and some of those of the population."""
-        return replace(
-            self,
-            labelled=self.labelled.take(here),
-            population=self.population.take(there),
-            here=self.here[here],
-            there=self.there[there],
-            base=self.base[here],
-            weights=self.weights[there],
-        )
-
-    @cached_property
-    def plain_balance(self) -> Balance:
-        """Weights without features of a task."""
-        return self.balance()
+BATCH = 2**21  # marks of permuted rows at a time
+TIE = 1e-9
+TINY = 1e-12
+RIDGE = 1e-6
 
 
 def resemblance(
@@ -236,15 +162,15 @@ def compare_rows(
         notes.append(WEIGHTS_NOTE)
     ours, theirs = _some(ours, TESTED_LABELLED, random), _some(theirs, TESTED_POPULATION, random)
     few = min(ours.size, theirs.size)
-    pvalue, told = float("nan"), list[RowDifference]()
+    pvalue, differences = float("nan"), list[RowDifference]()
     if few >= MIN_ROWS:
         # Scales come from the rows that are permuted and no others, or they would tell who is who.
         both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
-        features = Features.of(both)
-        is_product = np.arange(len(features)) >= len(features.singles)
-        matrix = features.matrix(both)
-        found = permutation_test(matrix, ours.size, is_product, draws, random)
-        pvalue, told = found.pvalue, _differences(compared, features, matrix, ours.size, found)
+        features = balance_features(both)
+        matrix = features.matrix(both).T
+        test = permutation_test(matrix, ours.size, are_products(features), draws, random)
+        pvalue = test.pvalue
+        differences = _differences(compared, features, matrix, ours.size, test)
     else:
         side = "the labelled rows" if ours.size < MIN_ROWS else "the population"
         if is_needed:
@@ -259,8 +185,8 @@ def compare_rows(
     looked = looked_for_support(compared) if looked is None else looked
     return Resemblance(
         pvalue=pvalue,
-        differences=tuple(one for one in told if one.pvalue <= alpha) if pvalue <= alpha else (),
-        compared=tuple(told),
+        differences=tuple(own for own in differences if max(own.pvalue, pvalue) <= alpha),
+        compared=tuple(differences),
         n=n,
         size=compared.rows.n,
         effective=balance.effective,
@@ -273,60 +199,6 @@ def compare_rows(
         tested=(int(ours.size), int(theirs.size)),
         notes=tuple(notes),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LookedAt:
-    """Where labelled rows lie, and what of a population no labelled row resembles."""
-
-    parts: tuple[tuple[Predicate, LabelledSupport], ...]
-    points: Points
-    weights: FloatArray
-
-    def lacks(self, points: Points) -> BoolArray:
-        """Mark rows that a part counts and that no labelled row of that part resembles."""
-        marked = np.zeros(len(points), dtype=bool)
-        for where, support in self.parts:
-            rows = np.flatnonzero(where.rows(points) & ~marked)
-            marked[rows] = support.lacks(points.take(rows))
-        return marked
-
-    @cached_property
-    def found(self) -> tuple[Gap, ...]:
-        """The parts of the population that no labelled row resembles, the largest first."""
-        counts = np.zeros(len(self.points), dtype=bool)
-        for where, _ in self.parts:
-            counts |= where.rows(self.points)
-        total, left = float(self.weights[counts].sum()), counts
-        told: dict[Gap, tuple[float, int]] = {}
-        for where, support in self.parts:
-            rows = np.flatnonzero(where.rows(self.points) & left)
-            left = left.copy()
-            left[rows] = False
-            points, w = self.points.take(rows), self.weights[rows]
-            lacks = support.lacks(points)
-            for gap in support.gaps(points, lacks, w) if lacks.any() else ():
-                same = replace(gap, share=0.0, rows=0)
-                share, seen = told.get(same, (0.0, 0))
-                told[same] = share + gap.share * float(w.sum()) / total, seen + gap.rows
-        found = (replace(gap, share=share, rows=seen) for gap, (share, seen) in told.items())
-        return tuple(sorted(found, key=_by_share))
-
-
-def _by_share(gap: Gap) -> float:
-    return -gap.share
-
-
-def looked_for_support(compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
-    """Look for rows of the population that no labelled row resembles."""
-    w = compared.plain_balance.weights
-    supports = []
-    for where in dict.fromkeys(parts):
-        own = np.flatnonzero(where.rows(compared.labelled))
-        some = compared.labelled if own.size == w.size else compared.labelled.take(own)
-        supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
-    rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
-    return LookedAt(tuple(supports), compared.population.take(rows), compared.weights[rows])
 
 
 def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray, list[str]]:
@@ -361,78 +233,72 @@ def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
 
 
 def _differences(
-    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, found: Permuted
+    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, test: Permuted
 ) -> list[RowDifference]:
     """The clearest comparison of every covariate, the clearest first, then one of products."""
-    best: dict[str, int] = {}
-    order = np.argsort(-np.abs(found.z), kind="stable")
-    for k in order.tolist():
-        feature = features.all[k]
-        if not feature.is_product:
-            best.setdefault(feature.names[0], k)
-    told = [_single(compared, features.all[k], found, k) for k in best.values()]
-    products = [k for k in order.tolist() if features.all[k].is_product]
-    clear = (
-        any(found.adjusted[k] <= found.adjusted[products[0]] for k in best.values())
-        if products
-        else True
-    )
-    if products and not clear:
-        k = products[0]
-        one, other = features.all[k].names
-        values = matrix[:labelled, k].mean(), matrix[labelled:, k].mean()
-        told.append(
-            RowDifference(
-                one,
-                FeatureKind.PRODUCT,
-                next((level for _, level in features.all[k].parts if level is not None), None),
-                other,
-                float(values[0]),
-                float(values[1]),
-                float(found.z[k]),
-                float(found.adjusted[k]),
-                min(_fewest(matrix[:labelled, k]), _fewest(matrix[labelled:, k])),
-            )
-        )
-    return sorted(told, key=lambda one: -abs(one.z))
+    order = np.argsort(-np.abs(test.z), kind="stable").tolist()
+    best: dict[ColumnName, int] = {}
+    for k in order:
+        if len(features.products[k]) == 1:
+            best.setdefault(features.products[k][0].column, k)
+    shown = list(best.values())
+    product = next((k for k in order if len(features.products[k]) > 1), None)
+    if product is not None and all(test.adjusted[k] > test.adjusted[product] for k in shown):
+        shown.append(product)
+    differences = [
+        _difference(compared, features.products[k], matrix[:, k], labelled, test, k) for k in shown
+    ]
+    return sorted(differences, key=lambda one: -abs(one.z))
 
 
-def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> RowDifference:
-    ((name, level),) = feature.parts
-    sides, rows = [], []
-    for points, w in (
-        (compared.labelled, compared.base),
-        (compared.population, compared.weights),
-    ):
-        column = points.prediction if name is None else _named(points, name)
-        sides.append(_told(column, feature, w))
-        rows.append(_fewest(_compared_values(column, feature)))
-    is_date = name is not None and _named(compared.labelled, name).kind == "date"
+def _difference(
+    compared: RowPair,
+    product: Product,
+    values: FloatArray,
+    labelled: int,
+    test: Permuted,
+    k: int,
+) -> RowDifference:
+    kind, is_date = _kind(product), False
+    if kind is FeatureKind.PRODUCT:
+        sides = [values[:labelled], values[labelled:]]
+        means = [float(own.mean()) for own in sides]
+    else:
+        (term,) = product
+        both = [
+            columns_by_name(own)[term.column] for own in (compared.labelled, compared.population)
+        ]
+        sides = [
+            term.of(Reading(own, None))
+            if term.is_group
+            else np.where(own.missing, np.nan, own.values)
+            for own in both
+        ]
+        is_spread = kind in (FeatureKind.QUADRATIC, FeatureKind.CUBIC)
+        weights = compared.base, compared.weights
+        means = [_shown(own, w, is_spread) for own, w in zip(sides, weights, strict=True)]
+        is_date = kind is FeatureKind.TREND and both[0].kind == "date"
+    names = [PREDICTION if term.column is None else term.column for term in product]
     return RowDifference(
-        PREDICTION if name is None else name,
-        feature.kind,
-        level,
-        None,
-        sides[0],
-        sides[1],
-        float(found.z[k]),
-        float(found.adjusted[k]),
-        min(rows),
-        is_date and feature.kind is FeatureKind.TREND,
+        name=names[0],
+        kind=kind,
+        level=next((term.level for term in product if isinstance(term, Is)), None),
+        other=names[1] if len(names) > 1 else None,
+        labelled=means[0],
+        population=means[1],
+        z=float(test.z[k]),
+        pvalue=float(test.adjusted[k]),
+        rows=min(_fewest(own) for own in sides),
+        is_date=is_date,
     )
 
 
-def _named(points: Points, name: str) -> Column:
-    return next(column for column in points.columns if column.name == name)
-
-
-def _compared_values(column: Column, feature: Feature) -> FloatArray:
-    """What means are taken of: 0 and 1 for levels and what is missing, (n,)."""
-    if feature.kind is FeatureKind.LEVEL:
-        return has_level(column, feature.parts[0][1]).astype(float)
-    if feature.kind is FeatureKind.MISSING:
-        return column.missing.astype(float)
-    return np.where(column.missing, np.nan, column.values)
+def _kind(product: Product) -> FeatureKind:
+    if len(product) > 1:
+        return FeatureKind.PRODUCT
+    if product[0].is_group:
+        return FeatureKind.LEVEL if isinstance(product[0], Is) else FeatureKind.MISSING
+    return FeatureKind(product[0].shape.value)
 
 
 def _fewest(values: FloatArray) -> int:
@@ -442,15 +308,97 @@ def _fewest(values: FloatArray) -> int:
     return others if 0 < others <= most else values.size
 
 
-def _told(column: Column, feature: Feature, w: FloatArray) -> float:
-    """What people are shown of a feature: a mean, a share, or a standard deviation."""
-    values = _compared_values(column, feature)
+def _shown(values: FloatArray, weights: FloatArray, is_spread: bool) -> float:
+    """What people are shown of a feature: a mean or share, or a standard deviation."""
     known = ~np.isnan(values)
-    values, own = values[known], w[known]
-    if not values.size or not own.sum() > 0:
+    values, weights = values[known], weights[known]
+    if not values.size or not weights.sum() > 0:
         return float("nan")
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.average(values, weights=own))
-        if feature.kind not in (FeatureKind.QUADRATIC, FeatureKind.CUBIC):
+        mean = float(np.average(values, weights=weights))
+        if not is_spread:
             return mean
-        return float(np.sqrt(np.average(np.square(values - mean), weights=own)))
+        return float(np.sqrt(np.average(np.square(values - mean), weights=weights)))
+
+
+@dataclass(frozen=True, eq=False)
+class Permuted:
+    """What permuted rows say about differences of means."""
+
+    pvalue: float
+    z: FloatArray
+    adjusted: FloatArray
+    draws: int
+
+
+def permutation_test(
+    features: FloatArray,
+    labelled: int,
+    is_product: BoolArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> Permuted:
+    """Permute which rows are labelled.
+
+    Four statistics count: the largest difference of a feature of one covariate and of a product,
+    and the sum of squares of all whitened differences of either kind. Each is turned into the rank
+    it has among its own permutations, and the best rank is ranked again, ties by how far out it is:
+    no correction is needed.
+    """
+    whole = features.shape[0]
+    centred = features - features.mean(axis=0)
+    spread = np.sqrt(np.square(centred).sum(axis=0) / max(whole - 1, 1))
+    kept = spread > TINY * np.maximum(1.0, np.abs(features).max(axis=0))
+    scale = np.where(kept, spread, 1.0)
+    centred = np.where(kept, centred / scale, 0.0)
+    # Means of n of N rows without replacement have variance (1 / n - 1 / N) S^2.
+    error = np.sqrt(max(1 / labelled - 1 / whole, TINY))
+    sums = _sums(centred, labelled, draws, rng)  # (1 + draws, k), data first
+    z = sums / (labelled * error)
+    kinds = [own for own in (kept & ~is_product, kept & is_product) if own.any()]
+    if not kinds:
+        return Permuted(1.0, z[0], np.ones(z.shape[1]), draws)
+    scores, adjusted = [], np.ones(z.shape[1])
+    for own in kinds:
+        largest = np.abs(z[:, own]).max(axis=1)
+        scores += [largest, _whitened(z[:, own], centred[:, own])]
+        adjusted[own] = _tails(largest, np.abs(z[0, own]))
+    best = np.min([_tails(score, score) for score in scores], axis=0)
+    # Several statistics have a largest value each: of those the farthest out goes first.
+    far = np.max([(score - score.mean()) / (score.std() or 1.0) for score in scores], axis=0)
+    far = np.maximum(far, 0.0)
+    order = best * (1 + draws) - far / (1 + far) / 2
+    pvalue = float((order <= order[0] + TIE * (1 + draws)).mean())
+    return Permuted(pvalue, z[0], adjusted, draws)
+
+
+def _sums(centred: FloatArray, labelled: int, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Sums over the labelled rows, and over as many chosen ones, (1 + draws, k)."""
+    whole, k = centred.shape
+    found = np.empty((1 + draws, k))
+    at_once = max(1, BATCH // whole)
+    first = np.zeros(whole, dtype=bool)
+    first[:labelled] = True
+    for start in range(0, 1 + draws, at_once):
+        count = min(at_once, 1 + draws - start)
+        marks = np.tile(first, (count, 1))
+        chosen = marks[1:] if start == 0 else marks
+        rng.permuted(chosen, axis=1, out=chosen)
+        found[start : start + count] = marks.astype(float) @ centred
+    return found
+
+
+def _whitened(z: FloatArray, centred: FloatArray) -> FloatArray:
+    """Sums of squares without the covariance of the features, a ridge where it is singular."""
+    covariance = centred.T @ centred / centred.shape[0]
+    values, vectors = np.linalg.eigh(covariance)
+    turned = (z @ vectors) / np.sqrt(np.maximum(values, 0.0) + RIDGE * values.max() + 0.01)
+    return np.asarray(np.square(turned).sum(axis=1))
+
+
+def _tails(among: FloatArray, values: FloatArray) -> FloatArray:
+    """Share of entries of `among` that reach each value."""
+    ordered = np.sort(among)
+    slack = TIE * max(1.0, float(np.abs(ordered[-1])))
+    below = np.searchsorted(ordered, values - slack, side="left")
+    return np.asarray((ordered.size - below) / ordered.size)

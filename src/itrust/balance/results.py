@@ -9,6 +9,8 @@ from typing import Any
 
 from itrust._core import Result
 
+PREDICTION = "p"  # the name of the prediction
+
 
 class FeatureKind(StrEnum):
     """What a function of a covariate is."""

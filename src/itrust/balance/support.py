@@ -13,16 +13,20 @@ usual among the fifty labelled rows of an island.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray
-from itrust.balance.features import PREDICTION, Features, has_level
-from itrust.balance.results import Gap
-from itrust.data import Points
+from itrust._core import BoolArray, FloatArray, smallest_tickets, tickets
+from itrust.balance.pairs import RowPair
+from itrust.balance.results import PREDICTION, Gap
+from itrust.data import Everywhere, Points, Predicate
+from itrust.terms import ColumnName, Features, Is, read
 
+LOOKED_AT = 10_000  # rows of the population that are compared with labelled ones
 PLACES = 2_000  # labelled rows that others are compared with, at most
 AT_ONCE = 2_048
 USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is usual there
@@ -107,27 +111,22 @@ class LabelledSupport:
         return tuple(sorted(found, key=lambda gap: -gap.share))
 
 
-def _heights(features: Features, points: Points) -> dict[str | None, FloatArray]:
+def _heights(features: Features, points: Points) -> dict[ColumnName, FloatArray]:
     """Where numbers lie between 0 and 1, (n,) each; NaN where they are missing."""
-    columns = {column.name: column for column in points.columns}
-    found = {}
-    for name, scale in features.scales.items():
-        column = points.prediction if name is None else columns[name]
-        missing = column.missing
-        found[name] = np.where(missing, np.nan, scale(np.where(missing, 0.0, column.values)))
-    return found
+    readings = read(points, features.scales)
+    return {
+        name: np.where(readings[name].missing, np.nan, readings[name].height)
+        for name in features.scales
+    }
 
 
 def _numbers(features: Features, points: Points) -> FloatArray:
     """Rows as numbers whose Euclidean distances count, (n, d)."""
-    columns = {column.name: column for column in points.columns}
-    heights = _heights(features, points).values()
-    found: list[Any] = [np.where(np.isnan(height), 0.5, height) for height in heights]
-    for feature in features.singles:
-        ((name, level),) = feature.parts
-        if level is not None:
-            found.append(has_level(columns[str(name)], level) / np.sqrt(2))
-    return np.column_stack(found)
+    heights, readings = _heights(features, points).values(), read(points, {})
+    numbers = [np.where(np.isnan(height), 0.5, height) for height in heights]
+    levels = [own[0] for own in features.products if len(own) == 1 and isinstance(own[0], Is)]
+    numbers += [level.of(readings[level.column]) / np.sqrt(2) for level in levels]
+    return np.column_stack(numbers)
 
 
 def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> FloatArray:
@@ -143,3 +142,53 @@ def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> Fl
             distances[own, first + own] = np.inf
         found[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
     return np.sqrt(np.maximum(found, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LookedAt:
+    """Where labelled rows lie, and what of a population no labelled row resembles."""
+
+    parts: tuple[tuple[Predicate, LabelledSupport], ...]
+    points: Points
+    weights: FloatArray
+
+    def lacks(self, points: Points) -> BoolArray:
+        """Mark rows that a part counts and that no labelled row of that part resembles."""
+        marked = np.zeros(len(points), dtype=bool)
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(points) & ~marked)
+            marked[rows] = support.lacks(points.take(rows))
+        return marked
+
+    @cached_property
+    def found(self) -> tuple[Gap, ...]:
+        """The parts of the population that no labelled row resembles, the largest first."""
+        counts = np.zeros(len(self.points), dtype=bool)
+        for where, _ in self.parts:
+            counts |= where.rows(self.points)
+        total, left = float(self.weights[counts].sum()), counts
+        told: dict[Gap, tuple[float, int]] = {}
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(self.points) & left)
+            left = left.copy()
+            left[rows] = False
+            points, w = self.points.take(rows), self.weights[rows]
+            lacks = support.lacks(points)
+            for gap in support.gaps(points, lacks, w) if lacks.any() else ():
+                same = replace(gap, share=0.0, rows=0)
+                share, seen = told.get(same, (0.0, 0))
+                told[same] = share + gap.share * float(w.sum()) / total, seen + gap.rows
+        found = (replace(gap, share=share, rows=seen) for gap, (share, seen) in told.items())
+        return tuple(sorted(found, key=lambda gap: -gap.share))
+
+
+def looked_for_support(compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
+    """Look for rows of the population that no labelled row resembles."""
+    w = compared.plain_balance.weights
+    supports = []
+    for where in dict.fromkeys(parts):
+        own = np.flatnonzero(where.rows(compared.labelled))
+        some = compared.labelled if own.size == w.size else compared.labelled.take(own)
+        supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
+    rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
+    return LookedAt(tuple(supports), compared.population.take(rows), compared.weights[rows])

@@ -18,19 +18,14 @@ from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
 from itrust.calibration.clustering import design_effect as design_effect
 from itrust.calibration.clustering import within_pairs as within_pairs
-from itrust.calibration.dictionary import Dictionary, Shape
-from itrust.calibration.dictionary import Entry as Entry
-from itrust.calibration.dictionary.terms import Absent as Absent
-from itrust.calibration.dictionary.terms import ColumnName as ColumnName
-from itrust.calibration.dictionary.terms import Curve as Curve
-from itrust.calibration.dictionary.terms import Inside as Inside
-from itrust.calibration.dictionary.terms import Is as Is
-from itrust.calibration.dictionary.terms import Line as Line
-from itrust.calibration.dictionary.terms import RankScale as RankScale
-from itrust.calibration.dictionary.terms import Slope as Slope
-from itrust.calibration.dictionary.terms import Term as Term
-from itrust.calibration.dictionary.terms import fading as fading
-from itrust.calibration.dictionary.terms import read as read
+from itrust.calibration.dictionary import (
+    Dictionary,
+    Entry,
+    Scaling,
+    Shape,
+    direction_dictionary,
+    make_bank,
+)
 from itrust.calibration.door import klce_test
 from itrust.calibration.folds import Across, Forward
 from itrust.calibration.folds import Folds as Folds

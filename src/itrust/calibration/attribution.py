@@ -19,8 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.bank import Bank, feature_matrix
-from itrust.calibration.dictionary.terms import ColumnName, Inside, Wave
+from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, correlation_of_draws
 from itrust.calibration.prepared import Prepared
@@ -29,6 +28,7 @@ from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk
 from itrust.engines import Additive, Drawing, Drawn, Products, Work, columns_at_once
 from itrust.nulls import Rademacher
+from itrust.terms import ColumnName, Features, Inside, Wave
 
 JUDGED = 0.2  # findings with larger p-values from redraws keep these
 MAX_JUDGED = 60  # findings, from the top
@@ -119,12 +119,14 @@ class _Flipping(Work):
     def width(self) -> int:
         return 2 + self.chosen.size + self.twice.size
 
+    @cached_property
+    def _features(self) -> Features:
+        return self.bank.features.take(self.chosen)
+
     def matrix(self, chunk: Chunk) -> AnyArray:
         """All functions of some rows, (Q, n)."""
         bank = self.bank
-        features = [bank.features[k] for k in self.chosen]
-        centres = bank.centres[self.chosen]
-        values = feature_matrix(features, bank.scales, centres, chunk.points, bank.dtype)
+        values = self._features.matrix(chunk.points, bank.dtype)
         variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
         ones = np.ones((1, len(variances)), dtype=bank.dtype)
         return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
@@ -180,7 +182,7 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
 def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
     """Plain functions of each column among the features: lines, curves, broad waves, levels."""
     found: dict[ColumnName, list[int]] = {column: [] for column in columns}
-    for at, feature in enumerate(bank.features):
+    for at, feature in enumerate(bank.features.products):
         if len(feature) == 1 and feature[0].column in found:
             (term,) = feature
             fine = isinstance(term, Inside) or (isinstance(term, Wave) and term.order > MAX_WAVE)
@@ -232,7 +234,7 @@ class _Flips:
         """Minus the log of an entry's tail among flips, beside others, (1 + draws,)."""
         features, scales = self.bank.features_of(k)
         own = self.places(features)
-        is_level = not any(self.bank.features[at] for at in features)
+        is_level = not any(self.bank.features.products[at] for at in features)
         sums = self.sums.forms[own] if is_level else self.beside(own, others)
         return log_tails(sums * scales[:, None])
 

@@ -7,24 +7,17 @@ in the dictionary, and cut into their positive and their negative part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, BoolArray, FloatArray, InputError
-from itrust.calibration.dictionary.bank import (
-    feature_matrix,
-    null_centres,
-    numbered,
-    rank_scales,
-)
 from itrust.calibration.dictionary.default import direction_dictionary
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature
-from itrust.calibration.dictionary.terms import ColumnName, RankScale
+from itrust.calibration.dictionary.entries import Dictionary, Entry
 from itrust.data import Points
 from itrust.engines import Survey
+from itrust.terms import Features
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +26,7 @@ class Directions:
 
     dictionary: Dictionary
     weights: FloatArray
-    features: tuple[Feature, ...]
-    scales: Mapping[ColumnName, RankScale]
-    centres: FloatArray
+    features: Features
     is_signed: BoolArray
 
     @property
@@ -46,7 +37,7 @@ class Directions:
     @property
     def overall(self) -> int | None:
         """The direction that is 1 in all rows; None if it is not among them."""
-        return self.features.index(()) if () in self.features else None
+        return next((k for k, own in enumerate(self.features.products) if not own), None)
 
     @property
     def width(self) -> int:
@@ -55,7 +46,7 @@ class Directions:
 
     def parts(self, points: Points, dtype: DTypeLike) -> AnyArray:
         """Positive parts of all directions, then negative parts of the signed ones, (width, n)."""
-        whole = feature_matrix(self.features, self.scales, self.centres, points, dtype)
+        whole = self.features.matrix(points, dtype)
         negative = np.maximum(-whole[self.is_signed], 0)
         return np.concatenate([np.maximum(whole, 0, out=whole), negative])
 
@@ -70,22 +61,13 @@ class Directions:
 
 def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
     """Choose the directions from predictions and covariates alone."""
-    pilot = survey.pilot
+    points = survey.pilot.points
     dictionary = direction_dictionary(survey.points) if checks is None else _one_by_one(checks)
-    features = tuple(entry.features[0] for entry in dictionary.entries)
-    distinct, index = numbered(dictionary.entries)
-    scales = rank_scales(distinct, pilot.points)
-    centres = null_centres(distinct, scales, pilot.points, pilot.variances)
-    is_signed = np.array([not all(t.is_positive for t in feature) for feature in features])
-    own = np.array([centres[rows[0]] for rows in index])
-    return Directions(
-        dictionary=dictionary,
-        weights=np.array(dictionary.weights()),
-        features=features,
-        scales=scales,
-        centres=np.where(is_signed, own, 0.0),
-        is_signed=is_signed,
-    )
+    products = [entry.features[0] for entry in dictionary.entries]
+    is_signed = np.array([not all(term.is_positive for term in own) for own in products])
+    features = Features.ranked(products, points)
+    features = features.centred(points, survey.pilot.variances, is_signed)
+    return Directions(dictionary, np.array(dictionary.weights()), features, is_signed)
 
 
 def _one_by_one(checks: Dictionary) -> Dictionary:

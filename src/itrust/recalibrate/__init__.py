@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
     from itrust.recalibrate.classifier import RecalibratedClassifier
     from itrust.recalibrate.comparison import compare
-    from itrust.recalibrate.features import HeightScale as HeightScale
     from itrust.recalibrate.local import Local
     from itrust.recalibrate.mcgrad import MCGrad
     from itrust.recalibrate.methods import CLASS_METHODS, METHODS, load

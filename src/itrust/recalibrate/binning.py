@@ -12,7 +12,6 @@ from sklearn.isotonic import IsotonicRegression
 from itrust._core import FloatArray, InputError, checked_count
 from itrust.data import Points
 from itrust.recalibrate.base import PredictionRecalibrator
-from itrust.recalibrate.interpolation import interpolated
 from itrust.recalibrate.rows import Predictions
 from itrust.recalibrate.saved import COUNT, PROBABILITY
 from itrust.recalibrate.shapes import (
@@ -25,6 +24,7 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.terms import interpolated
 
 PRIOR_ROWS = 2.0  # N' of Naeini et al.
 RANGE = 10.0  # C of Naeini et al.

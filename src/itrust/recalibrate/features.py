@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray
-from itrust.calibration import fading
 from itrust.data import Column, Points
-from itrust.recalibrate.interpolation import interpolated
 from itrust.recalibrate.saved import SHARE
 from itrust.recalibrate.shapes import (
     LARGEST_FLOAT,
@@ -37,15 +36,24 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.terms import (
+    COLUMN_LEVELS,
+    Absent,
+    Features,
+    Is,
+    Power,
+    Term,
+    UnitScale,
+    Wave,
+    fading,
+    frequent_values,
+)
 
 MAX_FEATURES = 10_000
-MAX_KNOTS = 256
 MAX_WAVES = 24
-MAX_LEVELS = 40
 FEW_LEVELS = 6
 FEW_COORDINATES = 6  # up to here products of three
 SMALLEST = 1e-2
-SHARE_OF_RANKS = 0.5  # ranks alone would blur sparse ends, values alone dense middles
 WAVE_SIZE = 0.5  # of a wave against a level: curves vary less than groups differ
 
 Letter = tuple[int, int]  # coordinate and wave or level
@@ -61,7 +69,7 @@ COORDINATE = Record(
         "name": Maybe(Text()),
         **SCALE,
         "levels": ListOf(Maybe(SavedLevel())),
-        "sizes": Numbers(Number(0, 1), at_most=max(MAX_WAVES + 2, MAX_LEVELS)),
+        "sizes": Numbers(Number(0, 1), at_most=max(MAX_WAVES + 2, COLUMN_LEVELS)),
     }
 )
 POSITION = Whole(0, 10**9)
@@ -75,51 +83,17 @@ BASIS = Record(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class HeightScale:
-    """Where a number lies between 0 and 1: half its rank, half its place between the ends.
-
-    Straight lines between `heights` at `knots`, both rising.
-    """
-
-    knots: FloatArray
-    heights: FloatArray
-
-    @classmethod
-    def of(cls, values: FloatArray) -> HeightScale:
-        """From the values of some rows; missing ones do not count."""
-        present = values[~np.isnan(values)]
-        if not present.size or present.min() == present.max():
-            return cls(np.zeros(1), np.full(1, 0.5))
-        knots, counts = np.unique(present, return_counts=True)
-        ranks = (np.cumsum(counts) - counts / 2) / present.size
-        low, high = np.quantile(present, [0.001, 0.999])  # one outlier must not squeeze the rest
-        if high <= low:
-            low, high = knots[0], knots[-1]
-        # Halves: the difference of two finite numbers may be none.
-        places = np.clip((knots / 2 - low / 2) / (high / 2 - low / 2), 0, 1)
-        heights = SHARE_OF_RANKS * ranks + (1 - SHARE_OF_RANKS) * places
-        if knots.size > MAX_KNOTS:
-            kept = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).astype(int))
-            knots, heights = knots[kept], heights[kept]
-        return cls(knots, heights)
-
-    def __call__(self, values: FloatArray) -> FloatArray:
-        """Heights, (n,); beyond the ends that of the end."""
-        return interpolated(values, self.knots, self.heights)
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any], place: str, is_needed: bool) -> HeightScale | None:
-        """From the knots and heights of a file; none for a category."""
-        knots, heights = facts["knots"], facts["heights"]
-        for name, own in (("knots", knots), ("heights", heights)):
-            if (own is not None) != is_needed:
-                wanted = "numbers" if is_needed else "null: the column is a category"
-                unfit(f"{place}.{name}", f"must be {wanted}")
-        if knots is None:
-            return None
-        same_size(f"{place}.heights", heights.size, f"{place}.knots", knots.size)
-        return cls(knots, heights)
+def read_scale(facts: Mapping[str, Any], place: str, is_needed: bool) -> UnitScale | None:
+    """The scale of a number from the knots and heights of a file; none for a category."""
+    knots, heights = facts["knots"], facts["heights"]
+    for name, own in (("knots", knots), ("heights", heights)):
+        if (own is not None) != is_needed:
+            wanted = "numbers" if is_needed else "null: the column is a category"
+            unfit(f"{place}.{name}", f"must be {wanted}")
+    if knots is None:
+        return None
+    same_size(f"{place}.heights", heights.size, f"{place}.knots", knots.size)
+    return UnitScale(knots, heights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +105,7 @@ class BasisCoordinate:
     """
 
     name: str | None  # None: the prediction
-    scale: HeightScale | None
+    scale: UnitScale | None
     levels: tuple[Any, ...]  # for a number: a level for missing values, or none
     sizes: tuple[float, ...]  # of the line and the waves, or of the levels
 
@@ -139,9 +113,8 @@ class BasisCoordinate:
     def of(cls, column: Column, name: str | None, width: float) -> BasisCoordinate:
         """Read the rows of a column, labels unseen."""
         if column.is_category:
-            codes, counts = np.unique(column.values[~column.missing], return_counts=True)
-            kept = codes[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
-            levels = tuple(column.levels[code] for code in np.sort(kept))
+            codes = np.sort(frequent_values(column)[0][:COLUMN_LEVELS])
+            levels = tuple(column.levels[code] for code in codes)
             share = math.sqrt(FEW_LEVELS / max(len(levels), FEW_LEVELS))  # many have less each
             return cls(name, None, levels, (share,) * len(levels))
         values = np.asarray(column.values, dtype=float)
@@ -149,13 +122,13 @@ class BasisCoordinate:
         waves = [size for size in waves if size > SMALLEST]
         absent = (None,) if column.missing.any() else ()
         sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))
-        return cls(name, HeightScale.of(values), absent, sizes)
+        return cls(name, UnitScale.of_heights(values), absent, sizes)
 
     @classmethod
     def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> BasisCoordinate:
         """From a file; `kind` is that of the column, None for the prediction."""
         levels, sizes = tuple(facts["levels"]), tuple(facts["sizes"].tolist())
-        scale = HeightScale.read(facts, place, kind != "category")
+        scale = read_scale(facts, place, kind != "category")
         if scale is None:
             if None in levels:
                 unfit(f"{place}.levels", "must be levels: the column is a category")
@@ -164,23 +137,14 @@ class BasisCoordinate:
             unfit(place, "must have null or nothing as levels, and more sizes than levels")
         return cls(facts["name"], scale, levels, sizes)
 
-    def columns(self, column: Column) -> list[FloatArray]:
-        """All functions of the coordinate for some rows, each (n,)."""
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All functions of the coordinate, one for each of its sizes."""
         if self.scale is None:
-            code = {level: k for k, level in enumerate(column.levels)}
-            return [
-                np.asarray(column.values == code.get(level, -2), dtype=float)
-                for level in self.levels
-            ]
-        missing = column.missing
-        height = self.scale(np.where(missing, 0.0, column.values))
-        base = np.cos(math.pi * height)
-        waves = [np.where(missing, 0.0, math.sqrt(12) * (height - 0.5))]
-        before, now = np.ones(height.size), base
-        for _ in range(len(self.sizes) - len(self.levels) - 1):
-            waves.append(np.where(missing, 0.0, math.sqrt(2) * now))
-            before, now = now, 2 * base * now - before  # cos((k + 1) a) from the two before
-        return [*waves, *(missing.astype(float) for _ in self.levels)]
+            return tuple(Is(self.name, level) for level in self.levels)
+        waves = range(1, len(self.sizes) - len(self.levels))
+        absent = [Absent(self.name) for _ in self.levels]
+        return (Power(self.name, 1), *(Wave(self.name, order) for order in waves), *absent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,17 +179,18 @@ class Basis:
     def __len__(self) -> int:
         return len(self.terms)
 
+    @cached_property
+    def _features(self) -> Features:
+        functions = [coordinate.terms for coordinate in self.coordinates]
+        products = tuple(tuple(functions[c][k] for c, k in letters) for letters in self.terms)
+        scales = {c.name: c.scale for c in self.coordinates if c.scale is not None}
+        return Features(products, scales)
+
     def matrix(self, points: Points) -> FloatArray:
         """The features of some rows, (n, k)."""
-        by_name: dict[str | None, Column] = {column.name: column for column in points.columns}
-        by_name[PREDICTION] = points.prediction
-        read = [coordinate.columns(by_name[coordinate.name]) for coordinate in self.coordinates]
-        found = np.empty((len(self), len(points)))
-        for row, letters, size in zip(found, self.terms, self.sizes, strict=True):
-            row[:] = size
-            for coordinate, function in letters:
-                row *= read[coordinate][function]
-        return found.T
+        matrix = self._features.matrix(points)
+        matrix *= self.sizes[:, None]
+        return matrix.T
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

@@ -35,11 +35,11 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.terms import COLUMN_LEVELS, frequent_values
 
 if TYPE_CHECKING:
     from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
-MAX_LEVELS = 40
 MAX_PATCHES = 1_000_000
 MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
 POSITION = Whole(0, 10**9)
@@ -64,11 +64,11 @@ class Cells:
     @classmethod
     def of(cls, column: Column, parts: int) -> Cells:
         """Levels of a category, most frequent first; values of a number that has few; quantiles."""
-        present = column.values[~column.missing]
-        values, counts = np.unique(present, return_counts=True)
         if column.is_category:
-            order = np.argsort(-counts, kind="stable")[:MAX_LEVELS]
-            return cls(column.name, tuple(column.levels[code] for code in values[order]))
+            codes = frequent_values(column)[0][:COLUMN_LEVELS]
+            return cls(column.name, tuple(column.levels[code] for code in codes))
+        present = column.values[~column.missing]
+        values = np.unique(present)
         if values.size <= parts:
             return cls(column.name, tuple(float(value) for value in values))
         cuts = np.quantile(present, np.linspace(0, 1, parts + 1)[1:-1], method="inverted_cdf")

@@ -16,7 +16,7 @@ import numpy as np
 from itrust._core import FloatArray
 from itrust.data import Column, Points
 from itrust.recalibrate.base import held_logit
-from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, HeightScale
+from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, read_scale
 from itrust.recalibrate.saved import FLAG
 from itrust.recalibrate.shapes import (
     LARGEST_FLOAT,
@@ -31,6 +31,7 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.terms import Is, Reading, UnitScale
 
 LONERS = 1  # values at each end that may be mistakes, and do not stretch the range
 ROWS_PER_LONER = 100
@@ -132,7 +133,7 @@ class Place:
 
     name: str | None
     range: Range | None = None
-    scale: HeightScale | None = None
+    scale: UnitScale | None = None
     levels: tuple[Any, ...] = ()
     frequent: tuple[Any, ...] = ()
 
@@ -141,7 +142,7 @@ class Place:
         """Of the calibration rows."""
         if not column.is_category:
             values = np.asarray(column.values, dtype=float)
-            return cls(name, Range.of(values), HeightScale.of(values))
+            return cls(name, Range.of(values), UnitScale.of_heights(values))
         codes, counts = np.unique(column.values[~column.missing], return_counts=True)
         often = codes[counts >= FREQUENT * len(column)]
         levels, frequent = (tuple(column.levels[k] for k in some) for some in (codes, often))
@@ -162,15 +163,10 @@ class Place:
 
     def numbers(self, column: Column) -> list[FloatArray]:
         """The coordinate as numbers of a size near 1, each (n,)."""
+        reading = Reading(column, self.scale)
         if self.scale is None:
-            code = {level: k for k, level in enumerate(column.levels)}
-            return [
-                np.asarray(column.values == code.get(level, -2), dtype=float)
-                for level in self.frequent
-            ]
-        missing = column.missing
-        height = self.scale(np.where(missing, 0.0, column.values))
-        return [np.where(missing, 0.0, np.sqrt(12) * (height - 0.5))]
+            return [Is(self.name, level).of(reading) for level in self.frequent]
+        return [reading.line]
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -187,7 +183,7 @@ class Place:
     def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> Place:
         """The inverse of `to_dict`; `kind` is that of the column, None for the prediction."""
         is_number = kind != "category"
-        scale = HeightScale.read(facts, place, is_number)
+        scale = read_scale(facts, place, is_number)
         seen = facts["range"]
         if (seen is not None) != is_number:
             unfit(f"{place}.range", f"must be {'a record' if is_number else 'null'}")

@@ -614,7 +614,7 @@ def _is_sharp(resembling: Resemblance, setting: EstimateSetting) -> bool:
     """Whether the test of resemblance sees what would matter: many rows, each for itself."""
     labelled, population = resembling.tested
     alone = setting.labelled.design.is_simple and setting.labelled.weights is None
-    features = len(setting.transport.compared.features.singles)
+    features = len(setting.transport.compared.singles)
     return (
         alone
         and setting.rows.weights is None

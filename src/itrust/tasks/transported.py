@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray, smallest_tickets, tickets
-from itrust.balance import Balance, RowPair
+from itrust.balance import Balance, RowPair, is_plain
 from itrust.data import (
     Everywhere,
     Points,
@@ -28,7 +28,7 @@ from itrust.data import (
     Scan,
     without_label,
 )
-from itrust.recalibrate import HeightScale, UntestedCorrection, untested_correction
+from itrust.recalibrate import UntestedCorrection, untested_correction
 from itrust.tasks.differentials import joined_at
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.fits import LeafFit
@@ -36,6 +36,7 @@ from itrust.tasks.links import NewtonStep, solved
 from itrust.tasks.powering import spread
 from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
+from itrust.terms import UnitScale
 
 FOLDS = 2
 MIN_TO_LEARN = 15  # labels of either kind in a fold, below which probabilities stay as they are
@@ -406,8 +407,8 @@ def own_features(
     Of a coefficient that is how far the label of a row moves it, a sum of its columns; levels
     count as trends there.
     """
-    plain = compared.features.singles
-    trends = [k for k, own in enumerate(plain) if own.kind == "trend"]
+    plain = [k for k, own in enumerate(compared.singles) if is_plain(own)]
+    trends = [k for k in plain if not compared.singles[k][0].is_group]
     matrix = compared.here if points is compared.labelled else compared.there
     every: list[list[FloatArray]] = []
     seen: set[Any] = set()
@@ -421,13 +422,13 @@ def own_features(
             found += [h, *(h * matrix[:, k] for k in trends)]
         if leaf in fits:
             lean = _clipped_lean(fits[leaf], points, compared.population)
-            found += [lean, *(lean * matrix[:, k] for k in compared.features.plain())]
+            found += [lean, *(lean * matrix[:, k] for k in plain)]
             continue
         assert isinstance(leaf, Ratio)
         if not leaf.is_rate and (leaf.quantity, leaf.where) not in seen:
             seen.add((leaf.quantity, leaf.where))
             g_there, h_there = leaf.terms_of(compared.population, there_ones)
-            scale = HeightScale.of(g_there[h_there > 0])
+            scale = UnitScale.of_heights(g_there[h_there > 0])
             height = np.where(h > 0, scale(g) - 0.5, 0.0)
             found += [height, *(height * matrix[:, k] for k in trends)]
         elif leaf.is_rate and leaf.among_positives and (leaf.quantity, leaf.where) not in seen:

@@ -10,34 +10,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray
-from itrust.calibration import (
-    Absent,
+from itrust.data import Everywhere, Pilot, Points, Predicate
+from itrust.terms import (
+    WATCHED_CROSSED,
+    WATCHED_LEVELS,
     ColumnName,
     Curve,
+    Described,
     Inside,
-    Is,
     Line,
-    RankScale,
     Shape,
     Slope,
     Term,
+    UnitScale,
+    covariates_of,
+    name_of,
     read,
-)
-from itrust.data import (
-    Column,
-    Everywhere,
-    Missing,
-    Pilot,
-    Points,
-    Predicate,
-    is_few,
-    level_of,
+    scales_of,
+    shape_of,
+    where_of,
 )
 from itrust.watch.grouping import even_parts, rank_scale
 
@@ -53,8 +50,6 @@ SHARES = {  # relative to each other; families without checks leave theirs to th
 CONSTANT = 0.2  # share of the overall level in the stake of a panel
 MAX_CHECKS = 400  # of all classes together
 MAX_PAIRED = 12  # columns that are taken in pairs
-MAX_LEVELS = 30  # of a category that are checks of their own
-MAX_CROSSED = 8  # levels of a category that are crossed with others
 MIN_SHARE = 0.004  # of the reference's rows that a level has, to be a check
 MIN_ROWS = 5
 TENTHS, QUARTERS = 10, 4
@@ -84,7 +79,7 @@ class CheckPanel:
     label: Any
     checks: tuple[WatchCheck, ...]
     weights: FloatArray
-    scales: Mapping[ColumnName, RankScale]
+    scales: Mapping[ColumnName, UnitScale]
     joint: tuple[int, ...]
 
     def matrix(self, points: Points) -> FloatArray:
@@ -93,7 +88,7 @@ class CheckPanel:
 
 
 def functions_of(
-    checks: Sequence[WatchCheck], scales: Mapping[ColumnName, RankScale], points: Points
+    checks: Sequence[WatchCheck], scales: Mapping[ColumnName, UnitScale], points: Points
 ) -> FloatArray:
     """Give the functions of checks, (K, n), between -1 and 1."""
     readings = read(_read_points(checks, points), scales)
@@ -120,12 +115,10 @@ def _read_points(checks: Sequence[WatchCheck], points: Points) -> Points:
 def settled_panel(pilot: Pilot, label: Any = None, *, most: int = MAX_CHECKS) -> CheckPanel:
     """Choose the checks of one probability, from rows without labels."""
     points = pilot.points
-    described = [_ColumnLevels.of(column, len(points)) for column in points.columns]
-    proposed = list(_proposed([column for column in described if column.is_useful]))
-    chosen = _fewer(proposed, most)
-    scales = _scales(_read_points(chosen, points))
-    settled = _Settler(points, pilot.variances, scales)
-    checks = [check for check in (settled(check) for check in chosen) if check]
+    chosen = _fewer(list(_proposed(_useful(points))), most)
+    scales = scales_of(_read_points(chosen, points), rank_scale)
+    settled = (_settled(check, points, pilot.variances, scales) for check in chosen)
+    checks = [check for check in settled if check]
     family = {check.family for check in checks[1:]}
     total = sum(SHARES[name] for name in family)
     count = {name: sum(check.family == name for check in checks) for name in family}
@@ -188,180 +181,90 @@ def _first_checks(checks: Sequence[WatchCheck]) -> list[int]:
     return [k for k, check in enumerate(checks) if not check.covariates] + list(found.values())
 
 
-def _scales(points: Points) -> dict[ColumnName, RankScale]:
-    numbers = {c.name: c.values[~c.missing] for c in points.columns if not c.is_category}
-    found: dict[ColumnName, RankScale] = {None: rank_scale(points.p)}
-    return found | {name: rank_scale(values) for name, values in numbers.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Settler:
-    """Centres and spans, from rows without labels."""
-
-    points: Points
-    variances: FloatArray
-    scales: Mapping[ColumnName, RankScale]
-
-    def __call__(self, check: WatchCheck) -> WatchCheck | None:
-        """The check as it is used; None where it tells rows apart in no way."""
-        if not check.parts:
-            return check
-        is_group = all(isinstance(t, Is | Inside | Absent) for t, _ in check.parts)
-        if not (is_group and check.family != "contrasts"):
-            check = replace(check, parts=self._centred(check))
-        bare = functions_of([replace(check, span=1.0)], self.scales, self.points)[0]
-        size = np.abs(bare)
-        if float(self.variances @ np.square(bare)) <= ROUNDING * float(self.variances.sum()):
-            return None
-        span = 1.0 if is_group and check.family != "contrasts" else _span(size)
-        return replace(check, span=span)
-
-    def _centred(self, check: WatchCheck) -> tuple[Part, ...]:
-        """Centred within the group where there is one, else each part by itself."""
-        readings = read(_read_points([check], self.points), self.scales)
+def _settled(
+    check: WatchCheck, points: Points, variances: FloatArray, scales: Mapping[ColumnName, UnitScale]
+) -> WatchCheck | None:
+    """The check as it is used, centred and cut off; None where it tells rows apart in no way."""
+    if not check.parts:
+        return check
+    is_group = check.family != "contrasts" and all(term.is_group for term, _ in check.parts)
+    total = float(variances.sum())
+    if not is_group:
+        readings = read(_read_points([check], points), scales)
         values = [term.of(readings[term.column]) for term, _ in check.parts]
-        mass = self.variances
-        if check.family != "contrasts":
-            for (term, _), value in zip(check.parts, values, strict=True):
-                mass = mass * value if isinstance(term, Is) else mass
-        total = float(mass.sum())
-        return tuple(
-            (term, 0.0)
-            if total <= 0 or (isinstance(term, Is) and check.family != "contrasts")
-            else (term, float(mass @ value) / total)
-            for (term, _), value in zip(check.parts, values, strict=True)
-        )
+        centres = [float(variances @ own) / total if total > 0 else 0.0 for own in values]
+        terms = [term for term, _ in check.parts]
+        check = replace(check, parts=tuple(zip(terms, centres, strict=True)))
+    bare = functions_of([check], scales, points)[0]
+    if float(variances @ np.square(bare)) <= ROUNDING * total:
+        return None
+    size = np.abs(bare[bare != 0])
+    return check if is_group else replace(check, span=float(np.quantile(size, SPAN_SHARE)))
 
 
-def _span(size: FloatArray) -> float:
-    present = size[size > 0]
-    return float(np.quantile(present, SPAN_SHARE)) if present.size else 1.0
+def _useful(points: Points) -> list[Described]:
+    """The columns that tell rows apart, with levels that are frequent enough."""
+    least = max(MIN_ROWS, MIN_SHARE * len(points))
+    columns = [Described.of(column, WATCHED_LEVELS, least) for column in points.columns]
+    columns = [own if own.distinct > 1 else replace(own, levels=(), rows=()) for own in columns]
+    return [own for own in columns if own.is_number or own.levels or own.has_missing]
 
 
-@dataclass(frozen=True, eq=False)
-class _ColumnLevels:
-    """A column with the levels that are checks."""
-
-    column: Column
-    is_number: bool
-    levels: tuple[Any, ...]  # frequent ones first
-    has_missing: bool
-
-    @classmethod
-    def of(cls, column: Column, rows: int) -> _ColumnLevels:
-        present = column.values[~column.missing]
-        values, counts = np.unique(present, return_counts=True)
-        is_number = column.kind in ("number", "date") and values.size > 2
-        missing = int(column.missing.sum())
-        enough = max(MIN_ROWS, MIN_SHARE * rows)
-        plain_number = is_number and (column.declared or not is_few(column.kind, column.values))
-        levels: list[Any] = []
-        if not plain_number and values.size > 1:
-            order = np.argsort(-counts, kind="stable")
-            levels = [v for v in values[order][:MAX_LEVELS] if counts[values == v][0] >= enough]
-        return cls(column, is_number, tuple(levels), missing >= enough)
-
-    @property
-    def name(self) -> str:
-        return self.column.name
-
-    @property
-    def is_useful(self) -> bool:
-        return self.is_number or bool(self.levels) or self.has_missing
-
-    def term(self, value: Any) -> Is:
-        return Is(self.name, self.level(value))
-
-    def level(self, value: Any) -> Any:
-        return self.column.levels[int(value)] if self.column.is_category else float(value)
-
-    def told(self, value: Any) -> str:
-        level = self.level(value)
-        return f"{self.name} = {f'{level:g}' if isinstance(level, float) else level}"
-
-    def where(self, value: Any) -> Predicate:
-        return level_of(self.column, int(value) if self.column.is_category else value)
+def _check(family: str, *terms: Term) -> WatchCheck:
+    """A check of a product, which says itself what it is called and whom it is about."""
+    parts = tuple((term, 0.0) for term in terms)
+    return WatchCheck(
+        name_of(terms), family, covariates_of(terms), shape_of(terms), where_of(terms), parts
+    )
 
 
-def _proposed(columns: Sequence[_ColumnLevels]) -> Iterator[WatchCheck]:
-    anywhere = Everywhere()
-    yield WatchCheck("overall level", "overall", (), Shape.LEVEL, anywhere)
-    slope, bend = ((Slope(), 0.0),), ((Curve(None, 2), 0.0),)
-    yield WatchCheck("prediction: slope", "prediction", (), Shape.TREND, anywhere, slope)
-    yield WatchCheck("prediction: quadratic", "prediction", (), Shape.QUADRATIC, anywhere, bend)
+def _proposed(columns: Sequence[Described]) -> Iterator[WatchCheck]:
+    yield _check("overall")
+    yield _check("prediction", Slope())
+    yield _check("prediction", Curve(None, 2))
     for column in columns:
         yield from _of_one(column)
     for a, b in combinations(columns[:MAX_PAIRED], 2):
-        yield from _of_two(a, b)
+        for check in _of_two(a, b):
+            yield replace(check, covariates=(a.name, b.name))
 
 
-def _of_one(column: _ColumnLevels) -> Iterator[WatchCheck]:
-    name, only = column.name, (column.name,)
-    if column.has_missing:
-        parts: tuple[Part, ...] = ((Absent(name), 0.0),)
-        yield WatchCheck(f"{name} missing", "levels", only, Shape.GROUP, Missing(name), parts)
-    for value in column.levels:
-        group = ((column.term(value), 0.0),)
-        yield WatchCheck(
-            column.told(value), "levels", only, Shape.GROUP, column.where(value), group
-        )
+def _of_one(column: Described) -> Iterator[WatchCheck]:
+    yield from (_check("levels", term) for term in (*column.absent, *column.levels))
     if not column.is_number:
         return
-    everywhere = Everywhere()
-    yield WatchCheck(
-        f"{name}: trend", "trends", only, Shape.TREND, everywhere, ((Line(name), 0.0),)
-    )
-    for title, shape, order in (("quadratic", Shape.QUADRATIC, 2), ("cubic", Shape.CUBIC, 3)):
-        curve = ((Curve(name, order), 0.0),)
-        yield WatchCheck(f"{name}: {title}", "curved", only, shape, everywhere, curve)
+    yield _check("trends", Line(column.name))
+    yield _check("curved", Curve(column.name, 2))
+    yield _check("curved", Curve(column.name, 3))
     for part in () if column.levels else even_parts(column.column, TENTHS):
-        inside = ((Inside(name, part.low, part.high), 0.0),)
-        yield WatchCheck(str(part), "parts", only, Shape.PART, part, inside)
+        yield _check("parts", Inside.part(part))
 
 
-def _of_two(a: _ColumnLevels, b: _ColumnLevels) -> Iterator[WatchCheck]:
+def _of_two(a: Described, b: Described) -> Iterator[WatchCheck]:
     """Cells of two columns, and functions of the one that differ along the other."""
-    names = (a.name, b.name)
     if a.is_number and not a.levels and (not b.is_number or b.levels):
         a, b = b, a
-    for (left, where), (right, other) in (
-        (one, two) for one in _pieces(a, cells=True) for two in _pieces(b, cells=True)
-    ):
-        if a.is_number and b.is_number and not (a.levels or b.levels):
-            break  # sixteen cells for every two numbers would be too many
-        inside = where & other
-        yield WatchCheck(
-            str(inside), "cells", names, Shape.GROUP, inside, ((left, 0.0), (right, 0.0))
+    if not (a.is_number and b.is_number) or a.levels or b.levels:  # of two numbers: too many
+        for cell in product(_pieces(a), _pieces(b)):
+            check = _check("cells", *cell)
+            yield replace(check, name=str(check.where))
+    for pair in product(_directions(a), _directions(b)):
+        name = " x ".join(str(t.column) if isinstance(t, Line) else f"({t.name})" for t in pair)
+        yield replace(
+            _check("contrasts", *pair), name=name, shape=Shape.PRODUCT, where=Everywhere()
         )
-    for one, title in _directions(a):
-        for two, other_title in _directions(b):
-            yield WatchCheck(
-                f"{title} x {other_title}",
-                "contrasts",
-                names,
-                Shape.PRODUCT,
-                Everywhere(),
-                ((one, 0.0), (two, 0.0)),
-            )
 
 
-def _pieces(column: _ColumnLevels, *, cells: bool) -> list[tuple[Term, Predicate]]:
+def _pieces(column: Described) -> Sequence[Term]:
     """Levels, or quarters of a number."""
-    if column.levels:
-        return [(column.term(v), column.where(v)) for v in column.levels[:MAX_CROSSED]]
-    if not column.is_number or not cells:
-        return []
-    quarters = even_parts(column.column, QUARTERS)
-    return [(Inside(column.name, part.low, part.high), part) for part in quarters]
+    if column.levels or not column.is_number:
+        return column.levels[:WATCHED_CROSSED]
+    return [Inside.part(part) for part in even_parts(column.column, QUARTERS)]
 
 
-def _directions(column: _ColumnLevels) -> list[tuple[Term, str]]:
+def _directions(column: Described) -> Sequence[Term]:
     """A number's trend and its upper half; the levels of a category, of two the one."""
     if column.is_number:
-        halves = even_parts(column.column, 2)
-        upper: list[tuple[Term, str]] = [
-            (Inside(column.name, part.low, part.high), f"({part})") for part in halves[1:2]
-        ]
-        return [(Line(column.name), column.name), *upper]
-    chosen = column.levels[:1] if len(column.levels) == 2 else column.levels[:MAX_CROSSED]
-    return [(column.term(value), f"({column.told(value)})") for value in chosen]
+        upper = even_parts(column.column, 2)[1:2]
+        return [Line(column.name), *(Inside.part(part) for part in upper)]
+    return column.levels[:1] if len(column.levels) == 2 else column.levels[:WATCHED_CROSSED]

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from itrust._core import FloatArray
-from itrust.calibration import RankScale
 from itrust.data import Between, Column
+from itrust.terms import UnitScale
 
 MIN_GROUP = 10  # rows behind every number that is kept
 MAX_KNOTS = 128  # of a rank scale
@@ -25,7 +25,7 @@ TINY = 1e-300  # between knots: what is less has no finite slope
 LARGEST = 1e150  # what lies beyond is taken to lie there
 
 
-def rank_scale(present: FloatArray) -> RankScale:
+def rank_scale(values: FloatArray) -> UnitScale:
     """Where numbers stand among those of the reference.
 
     Examples
@@ -33,14 +33,14 @@ def rank_scale(present: FloatArray) -> RankScale:
     >>> rank_scale(np.arange(40.0) ** 2).knots.tolist()
     [26.0, 220.0, 610.0, 1200.0]
     """
-    rows = np.clip(np.sort(present), -LARGEST, LARGEST)
+    rows = np.clip(np.sort(values[~np.isnan(values)]), -LARGEST, LARGEST)
     if rows.size < MIN_GROUP:
-        return RankScale(np.zeros(1), np.full(1, 0.5))
+        return UnitScale(np.zeros(1), np.full(1, 0.5))
     ends = [*_starts(rows, MAX_KNOTS), rows.size]
     knots = np.array([_middle(rows[a:b]) for a, b in pairwise(ends)])
-    fractions = np.array([(a + b) / 2 / rows.size for a, b in pairwise(ends)])
+    heights = np.array([(a + b) / 2 / rows.size for a, b in pairwise(ends)])
     rises = np.diff(np.maximum.accumulate(knots), prepend=-math.inf) > TINY
-    return RankScale(knots[rises], fractions[rises])
+    return UnitScale(knots[rises], heights[rises])
 
 
 def _starts(rows: FloatArray, most: int) -> list[int]:

@@ -11,20 +11,9 @@ from typing import Any
 import numpy as np
 
 from itrust._core import InputError
-from itrust.calibration import (
-    Absent,
-    ColumnName,
-    Curve,
-    Inside,
-    Is,
-    Line,
-    RankScale,
-    Shape,
-    Slope,
-    Term,
-)
 from itrust.data import Between, Everywhere, Level, Missing, Predicate, all_of
 from itrust.tasks import Ratio, parse
+from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Line, Shape, Slope, Term, UnitScale
 from itrust.watch.batches import BatchSchema
 from itrust.watch.bets import STAKES
 from itrust.watch.components import SHARES, CheckPanel, WatchCheck
@@ -187,7 +176,7 @@ def _panel(own: FilePlace, label: Any, schema: BatchSchema) -> CheckPanel:
     joint = tuple(k.whole(0, len(checks) - 1) for k in own["joint"].entries())
     if len(set(joint)) < len(joint) or len(joint) > 100:
         own["joint"].refuse("a list of different checks")
-    scales: dict[ColumnName, RankScale] = {}
+    scales: dict[ColumnName, UnitScale] = {}
     for part in own["scales"].entries():
         column, knots, fractions = part.entries(3)
         name = column.maybe(lambda text: text.word(*kinds))
@@ -199,13 +188,13 @@ def _panel(own: FilePlace, label: Any, schema: BatchSchema) -> CheckPanel:
     return CheckPanel(label, checks, weights, scales, joint)
 
 
-def _scale(knots: FilePlace, fractions: FilePlace) -> RankScale:
+def _scale(knots: FilePlace, fractions: FilePlace) -> UnitScale:
     size = len(knots["shape"].entries(1)) and knots["shape"].entries(1)[0].whole(1, 10_000)
     values, shares = knots.array((size,)), fractions.array((size,))
     inside = (shares > 0).all() and (shares < 1).all() and (np.diff(shares) > 0).all()
     if not inside or not (np.diff(values) > 0).all():
         fractions.refuse("an array that rises within (0, 1), beside knots that rise")
-    return RankScale(values, shares)
+    return UnitScale(values, shares)
 
 
 def _check(own: FilePlace, kinds: dict[str, str]) -> WatchCheck:

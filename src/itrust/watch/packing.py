@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from itrust._core import AnyArray, InputError
-from itrust.calibration import Absent, Curve, Inside, Is, Line, Slope, Term
 from itrust.data import And, Between, Everywhere, Level, Missing, Predicate
+from itrust.terms import Absent, Curve, Inside, Is, Line, Slope, Term
 
 
 def packed_array(values: AnyArray) -> dict[str, Any]:

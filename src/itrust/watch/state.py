@@ -115,7 +115,7 @@ def _panel(panel: CheckPanel, own: PanelWealth) -> dict[str, Any]:
         "checks": [_check(check) for check in panel.checks],
         "weights": packed_array(panel.weights),
         "scales": [
-            [name, packed_array(scale.knots), packed_array(scale.fractions)]
+            [name, packed_array(scale.knots), packed_array(scale.heights)]
             for name, scale in panel.scales.items()
         ],
         "joint": list(panel.joint),

@@ -1,11 +1,10 @@
 """Dictionaries: the checks that an adaptive test makes, built without labels."""
 
-from itrust.calibration.dictionary.default import default_dictionary_for
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
-
-__all__ = [
-    "Dictionary",
-    "Entry",
-    "Shape",
-    "default_dictionary_for",
-]
+from itrust.calibration.dictionary.bank import FEW_EVENTS, RIDGE, Bank, BankSums, make_bank
+from itrust.calibration.dictionary.default import (
+    contrast_entries,
+    default_dictionary_for,
+    direction_dictionary,
+)
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
+from itrust.terms import Shape

@@ -6,19 +6,19 @@ data and all draws serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.entries import Entry, Feature, Scaling
-from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Term, read
+from itrust.calibration.dictionary.entries import Entry, Scaling
 from itrust.data import Chunk, Pilot, Points
 from itrust.engines import Additive, Drawn, NullMoments, Products, Work, third_moments
+from itrust.terms import Features, Product
 
 ROWS_FOR_PAIRS = 256
 NO_VARIANCE = 1e-18
@@ -33,9 +33,7 @@ class Bank(Work):
     """Entries made of features, ready for a pass over the rows."""
 
     entries: tuple[Entry, ...]
-    features: tuple[Feature, ...]
-    scales: Mapping[ColumnName, RankScale]
-    centres: FloatArray
+    features: Features
     mixtures: tuple[Mixture, ...]
     selector: csr_array
     single: IntArray
@@ -74,7 +72,7 @@ class Bank(Work):
         """All features of some rows and their mixtures, (R + Q, n)."""
         matrix = np.empty((self.selector.shape[1], len(points)), dtype=self.dtype)
         plain, first = matrix[: len(self.features)], len(self.features)
-        fill_features(plain, self.features, self.scales, self.centres, points)
+        self.features.fill(plain, points)
         for mixture in self.mixtures:
             last = first + len(mixture.matrix)
             matrix[first:last] = mixture.of(plain)
@@ -144,35 +142,31 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     Entries without null variance are left out.
     """
     points, variances = pilot.points, pilot.variances / unit**2
-    features, index = numbered(entries)
-    scales = rank_scales(features, points)
-    centres = null_centres(features, scales, points, variances)
-    matrix = feature_matrix(features, scales, centres, points, np.float64)
+    products, index = numbered(entries)
+    features = Features.ranked(products, points).centred(points, variances)
+    matrix = features.matrix(points)
     weighed = [
         _weighed(entry, matrix[rows], variances, pilot.n)
         for entry, rows in zip(entries, index, strict=True)
     ]
     thirds = third_moments(points.p, variances)
     moments = _null_moments(weighed, index, matrix, variances, thirds)
-    centre = dict(zip(features, centres, strict=True))
     total = float(variances.sum())
-    lively = moments.expected > NO_VARIANCE * total
-    lively &= np.array([i.size == 1 for i in index], dtype=bool) | (
-        moments.variance > NO_VARIANCE * total**2
-    )
-    alive = np.flatnonzero(lively).tolist()
-    kept = [entries[k] for k in alive]
-    features, index = numbered(kept)
-    mixtures, selector = _combined([weighed[k] for k in alive], index, len(features))
+    is_one = np.array([rows.size == 1 for rows in index], dtype=bool)
+    varies = moments.expected > NO_VARIANCE * total
+    varies &= is_one | (moments.variance > NO_VARIANCE * total**2)
+    alive = np.flatnonzero(varies)
+    entries = [entries[k] for k in alive.tolist()]
+    number = {product: k for k, product in enumerate(products)}
+    products, index = numbered(entries)
+    mixtures, selector = _combined([weighed[k] for k in alive], index, len(products))
     return Bank(
-        entries=tuple(kept),
-        features=features,
-        scales=scales,
-        centres=np.array([centre[feature] for feature in features]),
+        entries=tuple(entries),
+        features=features.take([number[product] for product in products]),
         mixtures=mixtures,
         selector=selector,
-        single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
-        moments=moments.take(np.flatnonzero(lively)),
+        single=np.array([rows[0] if rows.size == 1 else -1 for rows in index], dtype=np.int64),
+        moments=moments.take(alive),
         unit=unit,
     )
 
@@ -216,115 +210,11 @@ def _combined(
     return tuple(mixtures), csr_array((data, where), shape=(len(columns), width))
 
 
-def numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
+def numbered(entries: Sequence[Entry]) -> tuple[tuple[Product, ...], list[IntArray]]:
     """The distinct features of some entries, and where each entry finds its own."""
-    features = tuple(dict.fromkeys(feature for e in entries for feature in e.features))
-    number = {feature: k for k, feature in enumerate(features)}
-    return features, [np.array([number[f] for f in e.features], dtype=np.int64) for e in entries]
-
-
-def feature_matrix(
-    features: Sequence[Feature],
-    scales: Mapping[ColumnName, RankScale],
-    centres: FloatArray,
-    points: Points,
-    dtype: DTypeLike,
-) -> AnyArray:
-    """Products of terms minus their centres, (R, n)."""
-    matrix = np.empty((len(features), len(points)), dtype=dtype)
-    fill_features(matrix, features, scales, centres, points)
-    return matrix
-
-
-def fill_features(
-    out: AnyArray,
-    features: Sequence[Feature],
-    scales: Mapping[ColumnName, RankScale],
-    centres: FloatArray,
-    points: Points,
-) -> None:
-    """Write products of terms minus their centres into an array, (R, n)."""
-    recipe, readings = _recipe(tuple(features)), read(points, scales)
-    values = [term.of(readings[term.column]).astype(out.dtype, copy=False) for term in recipe.terms]
-    for row, centre, gates, others in zip(
-        out, centres.tolist(), recipe.gates, recipe.others, strict=True
-    ):
-        _multiply(row, [values[k] for k in others])
-        row -= centre
-        for k in gates:
-            row *= values[k]
-
-
-def _multiply(out: AnyArray, factors: Sequence[AnyArray]) -> None:
-    """Write a product of arrays; 1 where there are none."""
-    if len(factors) < 2:
-        out[...] = factors[0] if factors else 1.0
-        return
-    np.multiply(factors[0], factors[1], out=out)
-    for factor in factors[2:]:
-        out *= factor
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """How features are made: the terms that they share, and which of them each one takes.
-
-    Gates are the indicators of a feature that has other terms, too; numbers are places in `terms`.
-    """
-
-    terms: tuple[Term, ...]
-    gates: tuple[tuple[int, ...], ...]
-    others: tuple[tuple[int, ...], ...]
-
-
-@lru_cache(maxsize=32)
-def _recipe(features: tuple[Feature, ...]) -> _Recipe:
-    terms = tuple(dict.fromkeys(term for feature in features for term in feature))
-    number = {term: k for k, term in enumerate(terms)}
-    gates, others = [], []
-    for feature in features:
-        own = tuple(number[term] for term in feature if isinstance(term, Is))
-        rest = tuple(number[term] for term in feature if not isinstance(term, Is))
-        gates.append(own if rest else ())
-        others.append(rest or own)
-    return _Recipe(terms, tuple(gates), tuple(others))
-
-
-def null_centres(
-    features: Sequence[Feature],
-    scales: Mapping[ColumnName, RankScale],
-    points: Points,
-    variances: FloatArray,
-) -> FloatArray:
-    """What makes features uncorrelated with the overall level under the null, (R,).
-
-    A function within a group is centred within the group, so that it is uncorrelated with the
-    group, too.
-    """
-    recipe, readings = _recipe(tuple(features)), read(points, scales)
-    values = [term.of(readings[term.column]) for term in recipe.terms]
-    centres, rest = np.zeros(len(features)), np.empty(len(points))
-    for row, (gates, others) in enumerate(zip(recipe.gates, recipe.others, strict=True)):
-        if others:
-            _multiply(rest, [values[k] for k in others])
-            mass = variances.copy()
-            for k in gates:
-                mass *= values[k]
-            total = float(mass.sum())
-            centres[row] = float(np.sum(mass * rest)) / total if total > 0 else 0.0
-    return centres
-
-
-def rank_scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
-    """A rank scale for the prediction and for every number that a feature reads."""
-    wanted = {term.column for feature in features for term in feature}
-    columns = {column.name: column for column in pilot.columns if not column.is_category}
-    scales = {
-        name: RankScale.of(columns[name].values[~columns[name].missing])
-        for name in wanted
-        if name in columns
-    }
-    return {None: RankScale.of(pilot.p), **scales}  # type: ignore[dict-item]
+    products = tuple(dict.fromkeys(product for e in entries for product in e.features))
+    number = {product: k for k, product in enumerate(products)}
+    return products, [np.array([number[f] for f in e.features], dtype=np.int64) for e in entries]
 
 
 def _null_moments(

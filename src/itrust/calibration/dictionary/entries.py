@@ -10,29 +10,9 @@ from enum import Enum
 from typing import Any
 
 from itrust._core import InputError, did_you_mean, listed
-from itrust.calibration.dictionary.terms import Term
 from itrust.data import Everywhere, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
-
-Feature = tuple[Term, ...]  # the product of its terms; the empty product is 1
-
-
-class Shape(Enum):
-    """What kind of bias a check looks for."""
-
-    LEVEL = "level"  # the same bias in all rows
-    TREND = "trend"  # a bias that rises or falls with a number
-    QUADRATIC = "quadratic"  # a bias that differs between both ends of a number and its middle
-    CUBIC = "cubic"  # a bias with two turns along a number
-    SMOOTH = "smooth"  # any smooth function of one number, or any difference between levels
-    GROUP = "group"  # the rows of one level, of a crossing of levels, or without a value
-    PART = "part"  # the rows between two values of a number
-    PRODUCT = "product"  # a bias where two numbers are both high or both low
-    PAIR = "pair"  # any smooth function of two columns
-    JOINT = "joint"  # small biases along many covariates that add up
-    FULL = "full"  # any smooth function of everything
-    KERNEL = "kernel"  # a kernel that the user named
-    IMPOSSIBLE = "impossible"  # labels that the model gave probability 0
+from itrust.terms import Product, Shape
 
 
 class Scaling(Enum):
@@ -50,7 +30,7 @@ class Entry:
     name: str
     family: str
     covariates: tuple[str, ...] = ()
-    features: tuple[Feature, ...] = ()
+    features: tuple[Product, ...] = ()
     scales: tuple[float, ...] = ()
     kernel: LocalKernel | None = None
     shape: Shape = Shape.KERNEL

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.bank import Bank, feature_matrix, make_bank
+from itrust.calibration.dictionary.bank import Bank, make_bank
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
-from itrust.calibration.dictionary.terms import ColumnName, RankScale
+from itrust.calibration.dictionary.entries import Dictionary, Entry
 from itrust.calibration.multiclass.rows import CheckedRows, RowsOfClasses
 from itrust.data import Column, Pilot, Points
 from itrust.engines import Factor, LowRankPlan, available_threads, make_plan, ordered_map
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
+from itrust.terms import Features, Shape
 
 SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 MAX_EXACT_ROWS = 512  # whose kernel is taken as it is
@@ -77,8 +77,7 @@ class Contrasts:
     """Functions of the covariates that contrasts between classes are summed along."""
 
     entries: tuple[Entry, ...]
-    scales: dict[ColumnName, RankScale]
-    centres: FloatArray
+    features: Features
     pairs: IntArray
     left_out: int = 0
 
@@ -90,12 +89,11 @@ class Contrasts:
     def some(self, chosen: Sequence[int]) -> Contrasts:
         """Some of the features alone, in this order."""
         entries = tuple(self.entries[g] for g in chosen)
-        return replace(self, entries=entries, centres=self.centres[list(chosen)])
+        return replace(self, entries=entries, features=self.features.take(chosen))
 
     def matrix(self, points: Points, dtype: DTypeLike) -> AnyArray:
         """All features of some rows, (g, n)."""
-        features = [entry.features[0] for entry in self.entries]
-        return feature_matrix(features, self.scales, self.centres, points, dtype)
+        return self.features.matrix(points, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,17 +246,11 @@ def trace_of_products(f: FloatArray) -> FloatArray:
 def _contrasts(some: CheckedRows, pilot: CheckedRows) -> Contrasts:
     points = some.points(0)
     entries = contrast_entries(points)
-    numbers = {column.name: column for column in points.columns if not column.is_category}
-    read = {term.column for entry in entries for term in entry.features[0]}
-    scales: dict[ColumnName, RankScale] = {
-        name: RankScale.of(column.values[~column.missing])
-        for name, column in numbers.items()
-        if name in read
-    }
-    zero = np.zeros(len(entries))
-    plain = Contrasts(entries, scales, zero, *_confused(pilot))
+    features = Features.ranked([entry.features[0] for entry in entries], points)
+    plain = Contrasts(entries, features, *_confused(pilot))
     means = plain.matrix(pilot.points(0), np.float64).mean(axis=1)
-    return replace(plain, centres=np.where(plain.is_trend, means, 0.0))
+    centres = np.where(plain.is_trend, means, 0.0)
+    return replace(plain, features=replace(features, centres=centres))
 
 
 def _confused(pilot: CheckedRows) -> tuple[IntArray, int]:

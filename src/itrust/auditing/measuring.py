@@ -51,8 +51,7 @@ from itrust.data import MAX_VALUES, Column, Extract, Sample
 from itrust.engines import Engine, EngineChoice, run_together, work_of_parts
 from itrust.nulls import Bernoulli, Hoeffding
 from itrust.tasks import Task, TaskResult, evaluate_tasks, prevalence, task_part
-
-MAX_LEVELS = 500  # of a category that are groups of an audit, its most frequent ones
+from itrust.terms import GROUP_LEVELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +224,7 @@ def measured_by_design(
 def _groups_planned(redraws: Redraws, names: Sequence[str]) -> GroupPlan:
     """The values of each covariate; of a category with many levels the most frequent ones."""
     most = MAX_GROUPS // len(names) - 1  # rows without a value are a group, too
-    most = max(min(MAX_LEVELS, most), 1)
+    most = max(min(GROUP_LEVELS, most), 1)
     return group_plan(redraws, tuple(names), crossings=False, most=most)
 
 

@@ -19,8 +19,9 @@ from itrust.calibration.folds import Folds, Forward
 from itrust.calibration.inputs import checked_draws, checked_null, cluster_notes, null_warnings
 from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.results import WithRun
-from itrust.data import Sample, Table, checked_sample
+from itrust.data import Sample, checked_sample
 from itrust.nulls import Null, RowwiseNull, fitting_null
+from itrust.terms import COLUMN_LEVELS, Features, plain_features
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -238,11 +239,11 @@ def _fold_rows(sample: Sample, number: int, seed: int) -> list[IntArray]:
 class _Witness:
     """A fitted regressor and how it reads rows."""
 
-    table: Table
+    features: Features
     model: Any
 
     def __call__(self, sample: Sample) -> FloatArray:
-        values = np.asarray(self.model.predict(self.table.matrix(sample.points)), dtype=float)
+        values = np.asarray(self.model.predict(self.features.matrix(sample.points).T), dtype=float)
         if not np.isfinite(values).all():
             raise InputError(
                 "{kind} predicts values that are not finite; choose another regressor",
@@ -256,10 +257,10 @@ class _Witness:
 def _learn(regressor: Any, sample: Sample) -> _Witness:
     from sklearn.base import clone
 
-    table = Table.of(sample.points)
+    features = plain_features(sample.points, COLUMN_LEVELS)
     model = clone(regressor)
     try:
-        model.fit(table.matrix(sample.points), sample.residuals)
+        model.fit(features.matrix(sample.points).T, sample.residuals)
     except (TypeError, ValueError) as error:
         raise InputError(
             "{kind} is no regressor that can be fitted to residuals ({error})",
@@ -267,7 +268,7 @@ def _learn(regressor: Any, sample: Sample) -> _Witness:
             value=model,
             details={"kind": type(model).__name__, "error": error},
         ) from error
-    return _Witness(table, model)
+    return _Witness(features, model)
 
 
 def _tested(

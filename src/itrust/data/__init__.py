@@ -18,7 +18,6 @@ from itrust.data.copying import refuse_formula_names as refuse_formula_names
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
-from itrust.data.design_matrix import Table as Table
 from itrust.data.encoding import encode as encode
 from itrust.data.encoding import encode_numbers as encode_numbers
 from itrust.data.estimators import Classifier as Classifier

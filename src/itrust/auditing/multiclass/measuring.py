@@ -36,12 +36,12 @@ from itrust.calibration import (
 from itrust.data import Everywhere, MulticlassSample, Predicate, Sample
 from itrust.engines import one_blas_thread
 from itrust.tasks import evaluate_tasks, prevalence
+from itrust.terms import CLASS_GROUP_LEVELS
 
 HALVES = 2  # of the rows, in the search for slices
 MOST_POINTS = 6_000  # of local bias, all classes together
 FEWEST_POINTS = 100  # of a class
 POINTS = 600  # of a class at most
-MAX_LEVELS = 100  # of a category that are groups, its most frequent ones
 SMALL_SHARE = 0.05  # of the rows: groups below make no headline
 POWER = 0.8
 
@@ -131,7 +131,7 @@ def _diagnosis(sample: Sample, settings: ClassDraws) -> Diagnosis:
     groups: GroupTable | None = None
     names = [column.name for column in sample.columns]
     if names:
-        levels = max(min(MAX_LEVELS, MAX_GROUPS // len(names) - 1), 1)
+        levels = max(min(CLASS_GROUP_LEVELS, MAX_GROUPS // len(names) - 1), 1)
         by_value = group_plan(redraws, tuple(names), crossings=False, most=levels)
         groups = by_value.finished(by_value.averages())
     found = Diagnosis.of(bias, groups, slices_of(redraws))

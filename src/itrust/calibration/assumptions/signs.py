@@ -25,6 +25,7 @@ from itrust._core import (
     counted,
 )
 from itrust.data import Column, Sample, is_index, is_prediction, read_times
+from itrust.terms import COLUMN_LEVELS
 
 MAX_ROWS = 20_000
 MIN_ROWS, MIN_ORDERED = 50, 100
@@ -32,7 +33,7 @@ MIN_ROWS, MIN_ORDERED = 50, 100
 MIN_VARIANCE = 0.05  # of labels: residuals of rarer events are not blown up any further
 MAX_FEATURES, ROWS_PER_FEATURE = 80, 8
 WAVES_OF_P, MIN_WAVES, MAX_WAVES, WAVES_OF_ALL = 5, 4, 8, 32
-MAX_LEVELS, ROWS_PER_LEVEL = 40, 5
+ROWS_PER_LEVEL = 5
 # Units: correlations of small and of large ones, of values of p and x, of few units.
 MIN_UNITS, FEW_UNITS, SMALL_UNIT = 20, 8, 20
 MODERATE, LARGER, STRONG, VERY_STRONG = 0.12, 0.15, 0.4, 0.5
@@ -129,7 +130,7 @@ class ResidualRows:
                 features += [np.cos(np.pi * wave * self.places[:, k]) for k in numbers[1:]]
         for codes in self.codes:
             size = np.bincount(codes)
-            if len(features) < room and 1 < size.size <= MAX_LEVELS:
+            if len(features) < room and 1 < size.size <= COLUMN_LEVELS:
                 frequent = np.flatnonzero(size >= ROWS_PER_LEVEL)[1:]
                 features += [(codes == level).astype(float) for level in frequent]
         return np.linalg.qr(np.column_stack(features[:room]))[0]

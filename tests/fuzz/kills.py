@@ -1,10 +1,9 @@
-"""Kill real commands at every move of a file and at random times, and look at their outputs.
+"""Kill real commands at random times and look at their outputs.
 
     python tests/fuzz/kills.py --seed 0
 
-The outputs of a command tell which of two inputs they are from. Whatever is killed, there must be
-all outputs of the one or all of the other, and nothing else: at once where the process that moves
-files in or the one that started it lives, otherwise after the next command that writes there.
+The outputs of a command tell which of two inputs they are from. Whenever the command is killed,
+each of them must be whole, from the one input or from the other.
 """
 
 import argparse
@@ -20,35 +19,22 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
 SETS = ("one", "two")
-DYING = HERE.parent / "dying_keeper.py"
-NEXT = ("recalibrate", "fitone.csv", "--method", "platt", "--label", "y", "--prob", "probone")
-NEXT += ("--save", "next.json")
-SAID = ("an earlier run was stopped", "that an earlier run, which was stopped, had left")
-# Runs a command in a process that dies at a move of its own, or whose keeper does.
+AUDIT = ["--label", "y", "--on", "age", "--draws", "19", "--alpha", "0.2", "--seed", "1", "--quiet"]
+ENDS = {".html": "</html>", ".json": "}", ".xml": "</testsuites>"}
+# Runs a command in a process that kills itself before it moves a file in.
 VICTIM = """
 import os, signal, sys
-from itrust._core import keeper
-who, at, *args = sys.argv[1:]
-moves = 0
-def dying(call):
-    def move(source, *rest):
-        global moves
-        if os.path.dirname(source) == os.getcwd():
-            moves += 1
-            if moves - 1 == int(at):
-                os.kill(os.getpid(), signal.SIGKILL)
-        call(source, *rest)
-    return move
-if who == "no keeper":
-    keeper.Keeper.start = classmethod(lambda *_: None)
-    os.rename, os.replace = dying(os.rename), dying(os.replace)
-elif who != "nobody":
-    os.environ["ITRUST_KILL"] = f"{at} {who} {keeper.replacement.__file__}"
-    keeper.replacement.__file__ = os.environ["ITRUST_DYING"]
+at, *args = sys.argv[1:]
+real, moves = os.replace, 0
+def dying(source, place):
+    global moves
+    if os.path.dirname(source) == os.getcwd():
+        moves += 1
+        if moves - 1 == int(at):
+            os.kill(os.getpid(), signal.SIGKILL)
+    real(source, place)
+os.replace = dying
 sys.argv = ["itrust", *args]
 from itrust.__main__ import main
 main()
@@ -57,53 +43,44 @@ main()
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes a set of files, from one of two inputs."""
+    """A command that writes several files, from one of two inputs."""
 
     name: str
-    outputs: tuple[str, ...]
+    outputs: dict[str, str]
 
     def args(self, which):
-        if self.name == "audit":
-            settings = [
-                "--label",
-                "y",
-                "--on",
-                "age",
-                "--draws",
-                "19",
-                "--alpha",
-                "0.2",
-                "--seed",
-                "1",
-                "--quiet",
-            ]
-            flags = ("--report", "--json", "--junit", "--summary")
-            given = [f"fit{which}.csv", "--prob", f"prob{which}", *settings]
-        else:
-            settings = ["--method", "platt", "--label", "y", "--quiet"]
-            flags = ("--out", "--save")
-            given = [f"fit{which}.csv", "--apply", f"fit{which}.csv", "--prob", f"prob{which}"]
-            given += settings
-        named = [part for pair in zip(flags, self.outputs, strict=True) for part in pair]
-        return [self.name, *given, *named]
+        file, column = f"fit{which}.csv", f"prob{which}"
+        more = AUDIT
+        if self.name == "recalibrate":
+            more = ["--apply", file, "--method", "platt", "--label", "y", "--quiet"]
+        named = [part for pair in self.outputs.items() for part in pair]
+        return [self.name, file, "--prob", column, *more, *named]
 
-    def state(self, folder):
-        """Which input the outputs are from, or that they are mixed."""
-        found = {_told(folder / name) for name in self.outputs}
-        return found.pop() if len(found) == 1 else "mixed"
+    def inputs_of_outputs(self, folder):
+        """The input that each output is from; an error where a file is not whole."""
+        return [_input_of(folder / name) for name in self.outputs.values()]
 
 
 COMMANDS = (
-    Command("audit", ("page.html", "audit.json", "junit.xml", "summary.md")),
-    Command("recalibrate", ("better.csv", "learned.json")),
+    Command(
+        "audit",
+        {
+            "--report": "page.html",
+            "--json": "audit.json",
+            "--junit": "junit.xml",
+            "--summary": "summary.md",
+        },
+    ),
+    Command("recalibrate", {"--out": "better.csv", "--save": "learned.json"}),
 )
 
 
-def _told(path):
-    """The input that an output names: its file or its column."""
+def _input_of(path):
     text = path.read_text()
     names = [which for which in SETS if f"fit{which}" in text or f"prob{which}" in text]
     assert len(names) == 1, (path, names)
+    assert text.rstrip().endswith(ENDS.get(path.suffix, "")), path
+    assert path.suffix != ".csv" or text.count("\n") == 121, path
     return names[0]
 
 
@@ -120,130 +97,59 @@ def strays(folder):
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
 
 
-def started(folder, args, who="nobody", at=0):
-    # Its own group, which may be killed as a whole; pipes, which stay open while a keeper lives.
-    return subprocess.Popen(
-        [sys.executable, "-c", VICTIM, who, str(at), *args],
-        cwd=folder,
-        env={**os.environ, "ITRUST_DYING": str(DYING)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def killed_at_a_move(folder, args, at):
+    """Exit code of a command that dies before its move number `at`."""
+    command = [sys.executable, "-c", VICTIM, str(at), *args]
+    return subprocess.run(command, cwd=folder, capture_output=True).returncode
 
 
-def killed_at_a_move(folder, args, who, at):
-    with started(folder, args, who, at) as process:
-        process.communicate()
+def killed_at_some_time(folder, args, seconds):
+    """Exit code of a command that is killed some time after its first temporary file is seen."""
+    before = len(strays(folder))
+    command = [sys.executable, "-m", "itrust", *args]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=folder, **quiet) as process:
+        while process.poll() is None and len(strays(folder)) == before:
+            time.sleep(0.001)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
     return process.returncode
 
 
-def killed_at_some_time(folder, args, rng, writing, whole):
-    """Some time after the first temporary file is seen, or at any time; one process or its group.
-
-    Returns the exit code.
-    """
-    with started(folder, args) as process:
-        if writing:
-            while process.poll() is None and not strays(folder):
-                time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.25 if writing else whole))
-        if process.poll() is None:
-            if rng.random() < 0.5:
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    return process.returncode
-
-
-def looked_at(folder, command, found, before, may_mix=False):
-    """Count what is there at once, and after the next run where anything is left."""
-    now = command.state(folder)
-    kind = {"mixed": "mixed", before: "old set"}.get(now, "new set")
-    found[kind] += 1
-    if now == "mixed" and not may_mix:
-        found["FAILED: mixed"] += 1
-    if not strays(folder):
-        return
-    found["with strays"] += 1
-    (folder / "next.json").unlink(missing_ok=True)
-    run = subprocess.run(
-        [sys.executable, "-m", "itrust", *NEXT], cwd=folder, capture_output=True, text=True
-    )
-    told = " ".join(run.stderr.split())
-    wrong = {
-        "the next run failed": run.returncode != 0,
-        "it left strays": bool(strays(folder)),
-        "it left a mixture": command.state(folder) == "mixed",
-        "it said nothing": now == "mixed" and not any(words in told for words in SAID),
-    }
-    for what, so in wrong.items():
-        found[f"FAILED: {what}"] += so
-    found["mended by the next run"] += not any(wrong.values())
-
-
-def kills(command, folder, rng, random_kills):
-    """All kills of one command; a table of what was found, by kind of kill."""
-    table = {}
-    for which in SETS:  # the second time modules are cached, so that times are typical
-        begun = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "itrust", *command.args(which)], cwd=folder, capture_output=True
-        )
-        whole = time.monotonic() - begun
-        assert done.returncode == 0, done.stderr
-        assert command.state(folder) == which
-
-    def one(kind, kill, may_mix=False):
-        before = command.state(folder)
-        args = command.args(SETS[1 - SETS.index(before)])
-        found = table.setdefault((command.name, kind), Counter())
-        found["kills"] += kill(args) != 0
-        looked_at(folder, command, found, before, may_mix)
-
-    for who in ("keeper", "both", "no keeper"):
-        for at in range(len(command.outputs) + 1):  # the journal moves first
-            one(
-                f"at a move: {who}",
-                lambda args, who=who, at=at: killed_at_a_move(folder, args, who, at),
-                may_mix=who != "keeper",
-            )
-    for writing in (True, False):
-        for _ in range(random_kills):
-            one(
-                "at random, while writing" if writing else "at random, at any time",
-                lambda args, writing=writing: killed_at_some_time(
-                    folder, args, rng, writing, whole
-                ),
-            )
-    return table
+def kills(command, folder, rng, times):
+    """Kill a command at every move and at random times; what was found, counted."""
+    for which in SETS:
+        words = [sys.executable, "-m", "itrust", *command.args(which)]
+        subprocess.run(words, cwd=folder, capture_output=True, check=True)
+        assert set(command.inputs_of_outputs(folder)) == {which}
+    found = Counter()
+    for number in range(len(command.outputs) + times):
+        if number < len(command.outputs):
+            code = killed_at_a_move(folder, command.args("one"), number)
+        else:
+            args = command.args(SETS[number % 2])
+            code = killed_at_some_time(folder, args, rng.uniform(0, 0.1))
+        found["killed"] += code == -signal.SIGKILL
+        found["mixed"] += len(set(command.inputs_of_outputs(folder))) > 1
+    found["left over"] = len(strays(folder))
+    return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--random", type=int, default=16, help="random kills of each kind")
+    parser.add_argument("--random", type=int, default=16, help="random kills of each command")
     given = parser.parse_args()
     rng, folder = random.Random(given.seed), Path(tempfile.mkdtemp())
-    table = {}
     try:
         inputs(folder)
         for command in COMMANDS:
-            table |= kills(command, folder, rng, given.random)
+            found = kills(command, folder, rng, given.random)
+            print(f"{command.name}: every file whole;", dict(found))
     finally:
         shutil.rmtree(folder)
-    total = sum(table.values(), Counter())
-    columns = ("kills", "old set", "new set", "mixed", "with strays", "mended by the next run")
-    print(f"{'':38}" + "  ".join(columns))
-    for (name, kind), found in [*table.items(), (("all", ""), total)]:
-        cells = "  ".join(f"{found[column]:>{len(column)}}" for column in columns)
-        print(f"{name + ': ' + kind if kind else name:38}{cells}")
-    failures = {what: count for what, count in total.items() if what.startswith("FAILED") and count}
-    print("\n".join(f"{what}: {count}" for what, count in failures.items()) or "no failures")
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from itrust._core import html
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-    from itrust._core.atomic import Write, write_all, write_whole, writer_of
-    from itrust._core.cache import cache_folder
     from itrust._core.checks import (
         checked_alpha,
         checked_choice,
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
         sentence,
         speaking,
     )
+    from itrust._core.files import Write, cache_folder, write_all, write_whole, writer_of
     from itrust._core.json_files import (
         MAX_JSON_BYTES,
         NotJSONError,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
         progress_shown,
         progress_stages,
     )
-    from itrust._core.recovery import undo_interrupted
     from itrust._core.result import Result, in_pandas
     from itrust._core.seeds import (
         Rng,
@@ -93,85 +91,3 @@ else:
     from itrust._core.later import loaded_later
 
     __getattr__ = loaded_later(__name__)
-
-__all__ = [
-    "KEYWORDS",
-    "MAX_JSON_BYTES",
-    "PYTHON",
-    "Advance",
-    "AnyArray",
-    "ApproximationWarning",
-    "Argument",
-    "AssumptionWarning",
-    "Begin",
-    "BoolArray",
-    "ClusterError",
-    "Code",
-    "DatasetError",
-    "Door",
-    "FloatArray",
-    "InputError",
-    "IntArray",
-    "NotJSONError",
-    "Result",
-    "Rng",
-    "Row",
-    "SchemaFault",
-    "Setting",
-    "Subject",
-    "TooLargeError",
-    "Where",
-    "Write",
-    "as_generator",
-    "as_seed",
-    "cache_folder",
-    "checked_alpha",
-    "checked_choice",
-    "checked_count",
-    "checked_finite",
-    "checked_positive",
-    "checked_reach",
-    "checked_share",
-    "closest",
-    "counted",
-    "cut",
-    "did_you_mean",
-    "faults",
-    "first_line",
-    "free_memory",
-    "html",
-    "in_door_sentence",
-    "in_door_words",
-    "in_pandas",
-    "interpreter",
-    "is_blank",
-    "json_text",
-    "keyed_bits",
-    "keyed_blocks",
-    "keyed_flips",
-    "keyed_fractions",
-    "listed",
-    "loaded_later",
-    "plain",
-    "printable",
-    "progress_bar",
-    "progress_shown",
-    "progress_stages",
-    "rounded",
-    "rounded_up",
-    "sentence",
-    "shown",
-    "shown_name",
-    "signed",
-    "signed_in",
-    "smallest_tickets",
-    "speaking",
-    "strict_json",
-    "tickets",
-    "two_digits",
-    "undo_interrupted",
-    "wrapped",
-    "write_all",
-    "write_whole",
-    "writer_of",
-]

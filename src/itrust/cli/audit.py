@@ -23,7 +23,7 @@ from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.margins import margins_of
 from itrust.cli.options import Options
-from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
@@ -50,7 +50,6 @@ def run(options: Options) -> int:
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [options.settings])
-    undo_interrupted_writes(options.outputs, log)
     with opened(str(options.file), text_form(options)) as source, told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)

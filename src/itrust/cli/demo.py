@@ -14,9 +14,9 @@ from itrust import render
 from itrust._core import Write, wrapped, write_all, writer_of
 from itrust.auditing import Audit, Provenance
 from itrust.calibration import CalibrationResult
-from itrust.cli.console import Log, answer, width
+from itrust.cli.console import answer, width
 from itrust.cli.options import Options
-from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.streams import after_writing
 from itrust.data import known_format
 from itrust.render import NARROW
@@ -35,7 +35,6 @@ NEXT = "Now your own file: labelled rows that the model was not fitted on."
 def run(options: Options) -> int:
     """Audit the simulated survey and tell what was found; give the exit code."""
     refuse_bad_places(options.outputs, [])
-    undo_interrupted_writes(options.outputs, Log())
     page, rows = options.outputs["--report"], options.outputs["--rows"]
     if rows is not None:
         known_format(rows)

@@ -29,7 +29,7 @@ from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
 from itrust.data import PREDICTION, PopulationScan
@@ -45,7 +45,6 @@ def run(options: Options) -> int:
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     _refuse_unclear(options, tasks)
     refuse_bad_places(options.outputs, [options.settings])
-    undo_interrupted_writes(options.outputs, log)
     with ExitStack() as stack:
         form = text_form(options)
         labelled, population = (

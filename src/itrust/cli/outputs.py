@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from itrust._core import InputError, counted, undo_interrupted
-from itrust.cli.console import Log
+from itrust._core import InputError, counted
 from itrust.cli.options import BY_KEY, Kind, Options, options_of
 from itrust.cli.streams import results
 
@@ -49,12 +48,6 @@ def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path 
             raise _refused(f"{seen[place]} and {option}", path, "are the same file, {path}")
         seen[place] = option
         _refuse_unwritable(option, path, about)
-
-
-def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> None:
-    """Undo what an earlier run, which was killed, has left half done where this one writes."""
-    places = (os.path.realpath(path) for path in outputs.values() if path is not None)
-    log.say(*(settled.note for settled in undo_interrupted(map(os.path.dirname, places))))
 
 
 def cells_notes(cells: FormulaCells | None, name: str) -> list[str]:

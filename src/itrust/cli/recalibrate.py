@@ -15,7 +15,7 @@ from itrust.cli.console import Log, answer
 from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import cells_notes, refuse_bad_places, undo_interrupted_writes
+from itrust.cli.outputs import cells_notes, refuse_bad_places
 from itrust.cli.recalibrate_classes import CLASSES_WANTED, apply_classes, fitted_classes
 from itrust.cli.recalibrate_notes import missing_rule, outside_notes, unseen_notes
 from itrust.cli.roles import NOTHING, read_samples, settle
@@ -46,7 +46,6 @@ def run(options: Options) -> int:
     out, save = places["--out"], places["--save"]
     loaded = None if options.load is None else Path(options.load)
     refuse_bad_places(places, [options.settings, loaded])
-    undo_interrupted_writes(places, log)
     with ExitStack() as stack:
         files: list[Path] = []
         target = None

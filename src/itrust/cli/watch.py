@@ -29,7 +29,7 @@ from itrust.cli.options import (
     WATCH_UPDATE,
     Options,
 )
-from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
 from itrust.cli.watch_columns import (
@@ -74,7 +74,6 @@ def _start(options: Options) -> int:
     refuse_bad_places(options.outputs, [options.settings])
     if options.new_model:
         return _go_on(options, place, log)
-    undo_interrupted_writes(options.outputs, log)
     if place.exists():
         raise it.InputError(
             "{argument}: {file} is there already, and a watch is not begun twice; name another "
@@ -107,7 +106,7 @@ def _start(options: Options) -> int:
 
 def _go_on(options: Options, place: Path, log: Log) -> int:
     """Another model in a watch that is there; what is not said of columns is as it was."""
-    with held(place, options.outputs, log) as state:
+    with held(place, log) as state:
         watch, kept = read_state(place, state.text)
         _refuse_other_promises(options, watch)
         named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
@@ -209,7 +208,7 @@ def _update(options: Options) -> int:
     checked_count(options.min_cell, "min_cell")
     place = state_place(options)
     refuse_bad_places(options.outputs, [options.settings])
-    with held(place, options.outputs, log) as state:
+    with held(place, log) as state:
         watch, kept = read_state(place, state.text)
         asked = replace(options, command=WATCH_START, values=kept.options)
         form = replace(text_form(asked), texts=text_columns(kept.kinds))
@@ -241,8 +240,9 @@ def _update(options: Options) -> int:
             report = watch_report(
                 watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made
             )
-            writers = {place: writer_of(lambda: text_of(watch)), **_writers(options, report)}
-            state.replace(writers)
+            writers = _writers(options, report)
+            # The state last: where the command is killed before it, the same update goes again.
+            state.replace({**writers, place: writer_of(lambda: text_of(watch))})
     return _told(options, report, log, options.outputs)
 
 
@@ -277,7 +277,6 @@ def _status(options: Options) -> int:
     place = state_place(options)
     outputs = {name: path for name, path in options.outputs.items() if name != "--state"}
     refuse_bad_places(outputs, [options.settings, place])
-    undo_interrupted_writes(options.outputs, log)
     watch, kept = read_state(place)
     page = ["itrust.render.page"] if options.report is not None else []
     load("itrust.watch.watching", "itrust.render.text", *page)

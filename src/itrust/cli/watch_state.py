@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from itrust._core import InputError, Write, write_all
 from itrust.cli.console import Log
 from itrust.cli.options import BY_KEY, Kind, Options
-from itrust.cli.outputs import undo_interrupted_writes
 from itrust.cli.roles import Roles
 from itrust.cli.watch_columns import ColumnKinds, are_kinds
 from itrust.cli.watch_dates import Closing, days_of
@@ -177,20 +176,18 @@ class Held:
 
 
 @contextmanager
-def held(place: Path, outputs: Mapping[str, Path | None], log: Log) -> Iterator[Held]:
+def held(place: Path, log: Log) -> Iterator[Held]:
     """Be alone with a state file until the end; another command waits here for its turn.
 
     The file itself is locked, so nothing is left behind. Who has waited may hold the lock of a file
     that was replaced: it looks again.
     """
     while True:
-        undo_interrupted_writes(outputs, log)
         with told_of_reading(place):
             opened = os.open(place, os.O_RDONLY)
         try:
             if fcntl is not None:
                 _lock(opened, place, log)
-            undo_interrupted_writes(outputs, log)  # of whoever had the lock and was killed
             with told_of_reading(place):
                 is_there = os.path.samestat(os.fstat(opened), os.stat(place))
             if is_there:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from itrust.render import figures
     from itrust.watch import Watch
 else:
-    from itrust._core.address_space import spare_address_space
     from itrust._core.later import loaded_later
+    from itrust._core.memory import spare_address_space
 
     spare_address_space()
     __getattr__ = loaded_later(__name__)

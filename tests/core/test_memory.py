@@ -1,35 +1,97 @@
-"""How much memory there is."""
+"""How much memory there is, what is done where it is little, what is said if it is too little."""
 
-from itrust._core import memory
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust._core import free_memory, memory
+from itrust.cli.exit import lacks_memory
+
+LITTLE = 1_500_000_000
+POOL = "import itrust, pyarrow as pa; print(pa.default_memory_pool().backend_name)"
+
+
+def limited(*words, limit=LITTLE, **environment):
+    kept = {k: v for k, v in os.environ.items() if k != "ARROW_DEFAULT_MEMORY_POOL"}
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=kept | {"OMP_NUM_THREADS": "1"} | environment,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+
+
+@pytest.mark.slow
+def test_arrow_reserves_nothing_ahead_where_address_space_is_scarce():
+    assert limited("-c", POOL).stdout.strip() == "system"
+    kept = limited("-c", POOL, ARROW_DEFAULT_MEMORY_POOL="mimalloc").stdout.strip()
+    assert kept == "mimalloc"
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    file = tmp_path_factory.mktemp("rows") / "rows.csv"
+    town = it.simulate.survey(3_000, rng=0).sample
+    table = np.column_stack([town.y, town.p, town.column("age").values])
+    np.savetxt(file, table, delimiter=",", header="y,p,age", comments="")
+    return file
+
+
+def command(rows):
+    words = ["audit", rows, "--label", "y", "--prob", "p", "--on", "age", "--draws", "99"]
+    return [*map(str, words), "--stream", "--seed", "0"]
+
+
+@pytest.mark.slow
+def test_a_command_works_with_little(rows):
+    done = limited("-m", "itrust", *command(rows))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_memory_that_does_not_suffice_is_one_sentence(rows):
+    code = (
+        "import sys; from itrust.data import Scan; from itrust.cli import main\n"
+        "def fail(*_, **__): raise MemoryError\n"
+        f"Scan.extract = fail; sys.argv[1:] = {command(rows)!r}; main()"
+    )
+    done = limited("-c", code, limit=resource.RLIM_INFINITY)
+    assert done.returncode == 69, done.stderr
+    assert "itrust: there is not enough memory for this;" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_library_that_finds_no_room_lacks_memory():
+    assert lacks_memory(ImportError("x.so: failed to map segment from shared object"))
+    assert lacks_memory(MemoryError())
+    assert not lacks_memory(ImportError("No module named 'x'"))
 
 
 def test_free_memory_is_the_least_of_what_machine_container_and_limit_leave(tmp_path, monkeypatch):
-    assert 0 <= memory.free_memory() < float("inf")
-    (tmp_path / "info").write_text("MemTotal: 900 kB\nMemAvailable:   800 kB\n")
-    (tmp_path / "max").write_text("max\n")
-    (tmp_path / "used").write_text("1000\n")
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "info")
-    monkeypatch.setattr(memory, "LIMITS", [(tmp_path / "max", tmp_path / "used", "cached")])
-    assert memory.free_memory() == 800 * 1024
-    (tmp_path / "max").write_text("51000\n")
-    assert memory.free_memory() == 50_000
+    assert 0 <= free_memory() < float("inf")
+    (tmp_path / "self").mkdir()
+    for name in ("PROC", "CGROUP"):
+        monkeypatch.setattr(memory, name, tmp_path)
+
+    def free_with(**files):
+        for name, text in files.items():
+            place = tmp_path / name.replace("_", ".")
+            (tmp_path / "self/statm" if name == "statm" else place).write_text(f"{text}\n")
+        return free_memory()
+
+    assert free_with(meminfo="MemTotal: 900 kB\nMemAvailable:   800 kB") == 800 * 1024
+    assert free_with(memory_max="max", memory_current="1000") == 800 * 1024
+    stat = "anon 7\ninactive_file 800"
+    assert free_with(memory_max="51000", memory_stat="") == 50_000
+    assert free_with(memory_stat=stat) == 50_800  # files that the kernel would let go
     monkeypatch.setattr("resource.getrlimit", lambda _: (40_000, 40_000))
-    monkeypatch.setattr(memory, "STATM", tmp_path / "statm")
-    assert memory.free_memory() == 40_000
-    monkeypatch.setattr("resource.getpagesize", lambda: 1_000)
-    (tmp_path / "statm").write_text("7 3 2\n")
-    assert memory.free_memory() == 33_000
-
-
-def test_files_that_the_kernel_would_let_go_count_as_free(tmp_path, monkeypatch):
-    for name, held in [
-        ("max", "900"),
-        ("used", "890"),
-        ("memory.stat", "anon 7\ninactive_file 800"),
-    ]:
-        (tmp_path / name).write_text(f"{held}\n")
-    limits = [(tmp_path / "max", tmp_path / "used", "inactive_file")]
-    monkeypatch.setattr(memory, "LIMITS", limits)
-    assert memory.free_memory() == 810
-    (tmp_path / "memory.stat").write_text("total_inactive_file 800\n")
-    assert memory.free_memory() == 10
+    assert free_with(statm="0 3 2") == 40_000
+    monkeypatch.setattr("os.sysconf", lambda _: 1_000)
+    assert free_with(statm="7 3 2") == 33_000

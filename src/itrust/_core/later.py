@@ -13,59 +13,33 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from pkgutil import get_data
 
 
 def loaded_later(package: str) -> Callable[[str], object]:
-    """Make the `__getattr__` of a package, which loads each name when it is first asked for.
-
-    Examples
-    --------
-    >>> ask = loaded_later("itrust.tasks")
-    >>> ask("Task").__module__
-    'itrust.tasks.expressions'
-    """
+    """Make the `__getattr__` of a package, which loads each name when it is first asked for."""
 
     def ask(name: str) -> object:
-        places = names_and_places(package)
-        if name not in places:
+        module = modules_by_name(package).get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = _loaded(package, *places[name])
-        setattr(sys.modules[package], name, found)
-        return found
+        if module == package:  # a module of its own
+            value: object = import_module(f"{package}.{name}")
+        else:
+            value = getattr(__import__(module, fromlist=[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return ask
 
 
-def _loaded(package: str, module: str, name: str) -> object:
-    if module == package:  # a module of its own
-        return import_module(f"{module}.{name}")
-    return getattr(__import__(module, fromlist=[name]), name)
-
-
 @cache
-def names_and_places(package: str) -> dict[str, tuple[str, str]]:
-    """What a package imports for type checkers: by name, the module and the name there."""
-    return {
-        alias.asname or alias.name: (str(line.module), alias.name)
-        for line in _guarded(ast.parse(_source(package)))
-        if isinstance(line, ast.ImportFrom)
-        for alias in line.names
-    }
-
-
-def _guarded(tree: ast.Module) -> Iterator[ast.stmt]:
-    for part in tree.body:
-        if isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING":
-            yield from part.body
-
-
-def _source(package: str) -> str:
-    spec = find_spec(package)
-    text = getattr(spec and spec.loader, "get_source", lambda _: None)(package)
-    if text is None:
-        raise ImportError(f"{package} loads its names by its source, which is not installed")
-    return str(text)
+def modules_by_name(package: str) -> dict[str, str]:
+    """Where each name comes from that a package imports for type checkers."""
+    lines = ast.parse(get_data(package, "__init__.py") or b"").body
+    (guarded,) = (line.body for line in lines if isinstance(line, ast.If))
+    imports = (line for line in guarded if isinstance(line, ast.ImportFrom))
+    return {alias.name: str(line.module) for line in imports for alias in line.names}

@@ -8,17 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-MEMINFO = Path("/proc/meminfo")
-STATM = Path("/proc/self/statm")  # its first number: pages of address space
-CGROUPS = Path("/sys/fs/cgroup")
-# Of a container: its limit, what it uses, and what of that are files the kernel would let go.
-LIMITS = (
-    (CGROUPS / "memory.max", CGROUPS / "memory.current", "inactive_file"),
-    (
-        CGROUPS / "memory/memory.limit_in_bytes",
-        CGROUPS / "memory/memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
+SCARCE = 2**34  # bytes of address space above which nothing has to be saved
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+# Of a container, in both versions: its limit, what it uses, and files the kernel would let go.
+CONTAINERS = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
 )
 
 
@@ -27,40 +22,47 @@ def free_memory() -> float:
     return min((*_of_machine(), *_of_container(), *_of_process()), default=float("inf"))
 
 
+def spare_address_space() -> None:
+    """Let Arrow reserve nothing ahead where a process may have little (`ulimit -v`).
+
+    Such a limit counts what is reserved and never used, and Arrow's allocator takes a gigabyte.
+    """
+    if _address_space() < SCARCE:
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # read when Arrow is loaded
+
+
 def _of_machine() -> Iterator[float]:
-    with suppress(OSError):
-        for line in MEMINFO.read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name == "MemAvailable":
-                yield float(rest.split()[0]) * 1024
-                return
+    with suppress(OSError, KeyError):
+        yield _numbers(PROC / "meminfo")["MemAvailable:"] * 1024
+        return
     with suppress(OSError, ValueError, AttributeError):  # all of it, where only that is known
         yield float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _of_container() -> Iterator[float]:
-    for limit, used, given_back in LIMITS:
+    for limit, usage, inactive in CONTAINERS:
         with suppress(OSError, ValueError):  # "max" is no limit
-            most, taken = float(limit.read_text()), float(used.read_text())
-            cached = min(_of_files(used.with_name("memory.stat"), given_back), taken)
-            yield max(most - taken + cached, 0.0)
-
-
-def _of_files(stat: Path, name: str) -> float:
-    """One number of `memory.stat`; 0 where it is not told."""
-    with suppress(OSError):
-        for line in stat.read_text().splitlines():
-            if line.startswith(f"{name} "):
-                return float(line.split()[1])
-    return 0.0
+            most, used = (float((CGROUP / name).read_text()) for name in (limit, usage))
+            files = _numbers((CGROUP / usage).with_name("memory.stat")).get(inactive, 0.0)
+            yield max(most - used + min(files, used), 0.0)
 
 
 def _of_process() -> Iterator[float]:
+    with suppress(OSError):  # the first number: pages of address space
+        used = int((PROC / "self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        yield max(_address_space() - used, 0.0)
+
+
+def _address_space() -> float:
     if sys.platform == "win32":
-        return
+        return float("inf")
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        used = int(STATM.read_text().split()[0]) * resource.getpagesize() if STATM.exists() else 0
-        yield float(max(limit - used, 0))
+    return float("inf") if limit == resource.RLIM_INFINITY else float(limit)
+
+
+def _numbers(path: Path) -> dict[str, float]:
+    """Names and numbers of a file of the kernel."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {words[0]: float(words[1]) for words in lines if len(words) > 1}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust._core import html as notebook
 from itrust._core import rounded
 from itrust.auditing import Audit
+from itrust.render import html as notebook
 
 mpl.use("Agg")
 EVIL = "<script>alert(1)</script>"

@@ -7,7 +7,6 @@ option without waiting for NumPy, Arrow or rich.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust._core import html
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
     from itrust._core.checks import (
         checked_alpha,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
         json_text,
         strict_json,
     )
-    from itrust._core.json_schema import KEYWORDS, SchemaFault, faults
     from itrust._core.later import loaded_later
     from itrust._core.memory import free_memory
     from itrust._core.progress import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +13,6 @@ from itrust._core.errors import InputError
 from itrust._core.text import shown
 
 MAX_JSON_BYTES = 2**26  # 64 MB; audits and fits of 500,000 rows write less than 1 MB
-MAX_DIGITS = 400  # of one number: all that a float has
 
 
 class NotJSONError(ValueError):
@@ -30,31 +29,23 @@ class TooLargeError(ValueError):
 
 def json_text(path: Path | BinaryIO) -> str:
     """The text of a file, or of what is open already; at most `MAX_JSON_BYTES` bytes of it."""
-    with _bytes_of(path) as file:
-        raw = file.read(MAX_JSON_BYTES + 1)
+    is_path = isinstance(path, Path)
+    try:
+        with path.open("rb") if is_path else nullcontext(path) as file:
+            raw = file.read(MAX_JSON_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            "cannot read {file}: {reason}",
+            argument="path",
+            file=str(path) if is_path else "standard input",
+            details={"reason": error.strerror},
+        ) from None
     if len(raw) > MAX_JSON_BYTES:
         raise TooLargeError
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NotJSONError(f"it is not UTF-8 text at byte {error.start + 1:,}") from None
-
-
-@contextmanager
-def _bytes_of(path: Path | BinaryIO) -> Iterator[BinaryIO]:
-    try:
-        if isinstance(path, Path):
-            with path.open("rb") as file:
-                yield file
-        else:
-            yield path
-    except OSError as error:
-        raise InputError(
-            "cannot read {file}: {reason}",
-            argument="path",
-            file=str(path) if isinstance(path, Path) else "standard input",
-            details={"reason": error.strerror},
-        ) from None
 
 
 def strict_json(text: str) -> Any:
@@ -68,8 +59,8 @@ def strict_json(text: str) -> Any:
             text,
             object_pairs_hook=_once_each,
             parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_whole,
+            parse_float=lambda digits: float(_finite(digits)),
+            parse_int=lambda digits: int(_finite(digits)),
         )
     except RecursionError:
         raise NotJSONError("it is nested too deeply") from None
@@ -79,30 +70,19 @@ def strict_json(text: str) -> Any:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _damaged(f"the entry {shown(twice)} stands there twice")
-    return found
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise NotJSONError(f"the entry {shown(name)} stands there twice", is_damaged=True)
+    return entries
 
 
 def _refuse_constant(word: str) -> float:
-    raise _damaged(f"{word} is no number")
+    raise NotJSONError(f"{word} is no number", is_damaged=True)
 
 
-def _finite(digits: str) -> float:
-    number = float(digits) if len(digits) <= MAX_DIGITS else math.inf
-    if not math.isfinite(number):
-        raise _damaged(f"the number {digits[:30]}{'...' * (len(digits) > 30)} cannot be held")
-    return number
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise _damaged(f"the number {digits[:30]}... has {len(digits):,} digits")
-    return int(digits)
-
-
-def _damaged(why: str) -> NotJSONError:
-    return NotJSONError(why, is_damaged=True)
+def _finite(digits: str) -> str:
+    if not math.isfinite(float(digits)):
+        start = f"{digits[:30]}{'...' * (len(digits) > 30)}"
+        raise NotJSONError(f"the number {start} cannot be held", is_damaged=True)
+    return digits

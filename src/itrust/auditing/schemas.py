@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from itrust._core import (
     MAX_JSON_BYTES,
@@ -20,7 +20,6 @@ from itrust._core import (
     TooLargeError,
     checked_choice,
     counted,
-    faults,
     json_text,
     shown,
     strict_json,
@@ -38,6 +37,17 @@ CHANGES = {
     4: "'elapsed' and 'seconds' are gone",
 }
 MADE_BY = Code("audit.to_dict()", "'itrust audit --json'")
+# Of JSON Schema, draft 2020-12, what our schemas need; `NOTES` say nothing about the value.
+NOTES = ("$schema", "title", "description", "$defs")
+KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "object": ("an object", (dict,)),
+    "array": ("a list", (list,)),
+    "string": ("a text", (str,)),
+    "boolean": ("true or false", (bool,)),
+    "number": ("a number", (int, float)),
+    "integer": ("a whole number", (int, float)),
+    "null": ("null", (type(None),)),
+}
 
 
 def json_schema(name: str = SCHEMA) -> dict[str, Any]:
@@ -215,3 +225,108 @@ def _name_of(stream: object) -> str:
     if name == "<stdin>":
         return "standard input"
     return name if isinstance(name, str) and not name.startswith("<") else "the open file"
+
+
+class SchemaFault(NamedTuple):
+    """A place of a value that is not as the schema says, and what is wrong there."""
+
+    place: tuple[str | int, ...]
+    problem: str
+
+    @property
+    def where(self) -> str:
+        """The place in words.
+
+        >>> SchemaFault(("tasks", 0, "my entry"), "").where, SchemaFault((), "").where
+        ("tasks[0]['my entry']", 'it')
+        """
+        words = ""
+        for step in self.place:
+            if isinstance(step, str) and step.isascii() and step.isidentifier() and len(step) < 60:
+                words += f".{step}"
+            else:
+                words += f"[{shown(step)}]"
+        return words.removeprefix(".") or "it"
+
+
+def faults(
+    value: Any,
+    schema: Mapping[str, Any],
+    place: tuple[str | int, ...] = (),
+    root: Mapping[str, Any] | None = None,
+) -> Iterator[SchemaFault]:
+    """Where a value of JSON is not as a schema says, in the order of the schema.
+
+    The package jsonschema is the oracle, which is not needed here.
+
+    >>> schema = {"type": "object", "required": ["a"], "properties": {"b": {"type": "number"}}}
+    >>> for fault in faults({"b": "x"}, schema):
+    ...     print(fault.where, fault.problem)
+    it lacks the entry 'a'
+    b must be a number, not the text 'x'
+    """
+    root = schema if root is None else root
+    entries = value if isinstance(value, dict) else {}
+    for keyword, rule in schema.items():
+        match keyword:
+            case "$ref":
+                yield from faults(value, root["$defs"][rule.removeprefix("#/$defs/")], place, root)
+            case "type":
+                kinds = [rule] if isinstance(rule, str) else rule
+                if not any(_is_a(value, kind) for kind in kinds):
+                    wanted = " or ".join(KINDS[kind][0] for kind in kinds)
+                    yield SchemaFault(place, f"must be {wanted}, not {_in_words(value)}")
+            case "const" | "enum":
+                known = [rule] if keyword == "const" else rule
+                if not any(_is_same(value, one) for one in known):
+                    wanted = f"{'one of ' * (len(known) > 1)}{', '.join(map(shown, known))}"
+                    yield SchemaFault(place, f"must be {wanted}, not {_in_words(value)}")
+            case "required":
+                if isinstance(value, dict):
+                    lacking = (name for name in rule if name not in value)
+                    yield from (SchemaFault(place, f"lacks the entry {n!r}") for n in lacking)
+            case "properties":
+                for name, part in rule.items():
+                    if name in entries:
+                        yield from faults(entries[name], part, (*place, name), root)
+            case "additionalProperties":
+                for name in entries:
+                    if name not in schema.get("properties", ()):
+                        yield from faults(entries[name], rule, (*place, name), root)
+            case "items":
+                for number, item in enumerate(value if isinstance(value, list) else ()):
+                    yield from faults(item, rule, (*place, number), root)
+            case "allOf":
+                for part in rule:
+                    yield from faults(value, part, place, root)
+            case "anyOf":  # what is wrong with the form that the value comes closest to
+                tried = [list(faults(value, part, place, root)) for part in rule]
+                if all(tried):
+                    yield from max(tried, key=lambda wrong: len(wrong[0].place))
+            case "if":
+                if next(faults(value, rule, place, root), None) is None:
+                    yield from faults(value, schema["then"], place, root)
+            case _ if keyword not in (*NOTES, "then"):
+                raise KeyError(keyword)  # a mistake of ours
+
+
+def _is_a(value: Any, kind: str) -> bool:
+    """JSON knows one kind of number, of which 2.0 is a whole one, and true is none."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, KINDS[kind][1])
+
+
+def _is_same(value: Any, known: Any) -> bool:
+    """Whether two scalars are one: true is not 1, but 1.0 is."""
+    return isinstance(value, bool) == isinstance(known, bool) and bool(value == known)
+
+
+def _in_words(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return f"the text {shown(value)}" if isinstance(value, str) else shown(value)

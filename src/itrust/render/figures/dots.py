@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from itrust._core import Result, html, rounded
+from itrust._core import Result, rounded
 from itrust.auditing import ClassesComparison, ClassMatrix, Comparison, MulticlassAudit
 from itrust.balance import Resemblance, RowDifference
 from itrust.calibration import (
@@ -25,6 +25,7 @@ from itrust.calibration import (
     WitnessResult,
 )
 from itrust.recalibrate import RecalibrationTable
+from itrust.render import html
 from itrust.render.figures.style import (
     CYCLE,
     FAINT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from itrust._core import html, signed_in
+from itrust._core import signed_in
 from itrust.auditing import (
     FAMILY,
     Audit,
@@ -20,6 +20,7 @@ from itrust.auditing import (
 )
 from itrust.bias import SIGN
 from itrust.overturn import NumberRobustness
+from itrust.render import html
 from itrust.render.notebook.bias import PART_HEAD, part_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itrust._core import html
 from itrust.balance import Resemblance, RowDifference
+from itrust.render import html
 from itrust.render.showing import as_html
 from itrust.render.text.balance import difference_words, resemblance_warnings, unlike_words
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from itrust._core import counted, html
+from itrust._core import counted
 from itrust.bias import (
     SIGN,
     BiasCurve,
@@ -18,6 +18,7 @@ from itrust.bias import (
     PartBias,
     SliceTable,
 )
+from itrust.render import html
 from itrust.render.showing import as_html
 from itrust.render.text.bias import (
     bias_and_interval,

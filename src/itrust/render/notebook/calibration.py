@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from itrust._core import html
 from itrust.calibration import (
     CalibrationResult,
     Detectable,
@@ -16,6 +15,7 @@ from itrust.calibration import (
     TakenFor,
     WitnessResult,
 )
+from itrust.render import html
 from itrust.render.showing import as_html
 from itrust.render.text.calibration import (
     MAX_PAIRS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itrust._core import counted, html, rounded
+from itrust._core import counted, rounded
+from itrust.render import html
 from itrust.render.showing import as_html
 from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.estimates import refusal_sentence, resemblance_lines

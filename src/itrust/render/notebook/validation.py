@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itrust._core import html
 from itrust.calibration import Validation
+from itrust.render import html
 from itrust.render.showing import as_html
 from itrust.render.text.validation import (
     ALONE,

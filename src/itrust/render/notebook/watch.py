@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import html
+from itrust.render import html
 from itrust.render.showing import as_html, as_text
 from itrust.render.text.watch import (
     NUMBERS,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from itrust._core.json_schema import KEYWORDS, SchemaFault, faults
+from itrust.auditing.schemas import SchemaFault, faults
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from([0.5, 1.0, -2.0]),
@@ -83,7 +83,6 @@ def test_whole_floats_are_integers_and_booleans_are_no_numbers(value, kinds):
 def test_a_keyword_that_is_not_known_is_a_mistake_of_ours():
     with pytest.raises(KeyError, match="minimum"):
         list(faults(1, {"minimum": 0}))
-    assert "minimum" not in KEYWORDS
 
 
 def test_places_of_others_cannot_write_to_the_terminal():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from itrust._core.text import printable, signed
+from itrust._core import printable, signed
 
 MAX_ROWS, LONG = 60, 300
 # Greys that show on both grounds; inline, because notebooks that are cleaned lose style sheets.

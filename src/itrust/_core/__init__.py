@@ -7,7 +7,7 @@ option without waiting for NumPy, Arrow or rich.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
+    from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray, plain
     from itrust._core.checks import (
         checked_alpha,
         checked_choice,
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
         two_digits,
         wrapped,
     )
-    from itrust._core.values import plain
 else:
     from itrust._core.later import loaded_later
 

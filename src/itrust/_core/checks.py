@@ -22,11 +22,7 @@ def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
     9
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
-        raise InputError(
-            f"{{argument}} must be a whole number of at least {at_least}, not {{value}}",
-            argument=argument,
-            value=value,
-        )
+        raise _refusal(value, argument, f"be a whole number of at least {at_least}")
     return int(value)
 
 
@@ -39,18 +35,12 @@ def checked_share(value: object, argument: str, *, one: bool = False) -> float:
     number = _number(value)
     if not (0 < number < 1 or (one and number == 1)):
         where = "above 0 and at most at 1" if one else "between 0 and 1"
-        raise InputError(
-            f"{{argument}} must lie {where}, not {{value}}", argument=argument, value=value
-        )
+        raise _refusal(value, argument, f"lie {where}")
     return number
 
 
 def checked_alpha(alpha: object) -> float:
-    """Pass an error that is allowed on; refuse what is none, or as much as a half.
-
-    >>> checked_alpha(0.05)
-    0.05
-    """
+    """Pass an error that is allowed on; refuse what is none, or as much as a half."""
     allowed = checked_share(alpha, "alpha")
     if allowed >= MAX_ALPHA:
         raise InputError(
@@ -87,30 +77,18 @@ def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
 
 
 def checked_positive(value: object, argument: str) -> float:
-    """Pass a finite number above 0 on; refuse anything else.
-
-    >>> checked_positive(2, "width")
-    2.0
-    """
+    """Pass a finite number above 0 on; refuse anything else."""
     number = _number(value)
     if not 0 < number < math.inf:
-        raise InputError(
-            "{argument} must be a number above 0, not {value}", argument=argument, value=value
-        )
+        raise _refusal(value, argument, "be a number above 0")
     return number
 
 
 def checked_finite(value: object, argument: str) -> float:
-    """Pass a finite number on; refuse anything else.
-
-    >>> checked_finite(-2, "task")
-    -2.0
-    """
+    """Pass a finite number on; refuse anything else."""
     number = _number(value)
     if not math.isfinite(number):
-        raise InputError(
-            "{argument} must be a finite number, not {value}", argument=argument, value=value
-        )
+        raise _refusal(value, argument, "be a finite number")
     return number
 
 
@@ -123,19 +101,18 @@ def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> C
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice
+    close = closest(value, choices) if isinstance(value, str) else None
     raise InputError(
         "{argument} must be one of {choices}, not {value}",
         argument=argument,
         value=value,
-        hint=_guess(value, choices),
+        hint=None if close is None else f"did you mean {close!r}?",
         details={"choices": listed(choices)},
     )
 
 
-def _guess(value: object, choices: Sequence[str]) -> str | None:
-    """Ask for the choice that was probably meant; None where no choice is close."""
-    close = closest(value, choices) if isinstance(value, str) else None
-    return None if close is None else f"did you mean {close!r}?"
+def _refusal(value: object, argument: str, must: str) -> InputError:
+    return InputError(f"{{argument}} must {must}, not {{value}}", argument=argument, value=value)
 
 
 def _number(value: object) -> float:

@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from itrust._core.text import shown
 
-FIELDS = ("argument", "column", "row", "value", "count", "file")
 PLACE = re.compile(r"\{(\w*)\}")
 COVARIATES = ("x", "on")  # arguments that bring several columns
 MATRICES = ("replicate_weights",)  # so do these, and the argument is told as well
@@ -64,45 +63,29 @@ class Code(NamedTuple):
     plain: str
 
 
-class Door(Protocol):
-    """How the things that an error is about are called where the user stands."""
-
-    def argument(self, name: str, column: str | None = None) -> str:
-        """An argument of a function, or an option of the command; the column is its value."""
-
-    def setting(self, setting: Setting) -> str:
-        """An argument with a value."""
-
-    def row(self, row: Row) -> str:
-        """A row."""
-
-    def code(self, code: Code) -> str:
-        """Words of Python, or plain ones."""
-
-
-class PythonDoor:
-    """Names as Python has them."""
+class Door:
+    """How the things that an error is about are called where the user stands: here, in Python."""
 
     def argument(self, name: str, column: str | None = None) -> str:  # noqa: ARG002
-        """The argument itself."""
+        """An argument of a function, or an option of the command; the column is its value."""
         return name
 
     def setting(self, setting: Setting) -> str:
-        """As it is typed: `missing='drop'`; without a value, `cluster=`."""
+        """An argument with a value, as it is typed: `missing='drop'`; without one, `cluster=`."""
         if setting.value is None:
             return f"{setting.name}="
         return f"{setting.name}={'...' if setting.value is ... else repr(setting.value)}"
 
     def row(self, row: Row) -> str:
-        """The row counted from 0."""
+        """A row, counted from 0."""
         return f"row {row.number}"
 
     def code(self, code: Code) -> str:
-        """The words of Python."""
+        """Words of Python, or plain ones."""
         return code.python
 
 
-PYTHON = PythonDoor()
+PYTHON = Door()
 _SPEAKING: ContextVar[Door] = ContextVar("door", default=PYTHON)
 
 
@@ -128,8 +111,6 @@ def in_door_words(thing: Setting | Argument | Code) -> str:
 class InputError(ValueError):
     """The data or an argument is wrong; the message says what, where and how to mend it.
 
-    Examples
-    --------
     >>> error = InputError("{argument} must lie in [0, 1]; {row} has {value}",
     ...                    argument="prob", row=17, value=1.2)
     >>> print(error)
@@ -159,16 +140,9 @@ class InputError(ValueError):
         self.hint, self.settings, self.details = hint, tuple(settings), dict(details or {})
         self.line: int | None = None
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What the error is about, by name."""
-        return {name: getattr(self, name) for name in FIELDS}
-
     def at(self, **fields: Any) -> Self:
         """Make a new error that is the same but for some fields; this one stays as it is.
 
-        Examples
-        --------
         >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
         'homes.csv: row 3 has no label'
         """
@@ -191,23 +165,21 @@ class InputError(ValueError):
     ) -> Self:
         """Make a new error whose rows have other numbers; this one stays as it is.
 
-        Examples
-        --------
         >>> str(InputError("{row} has no label", row=3).renumbered(lambda row: row + 10))
         'row 13 has no label'
         """
 
-        def moved(row: int) -> Row:
-            found = number(row)
-            return Row(found, None if line is None else line(found))
+        def moved(value: object) -> object:
+            if not isinstance(value, Row):
+                return value
+            new = number(value.number)
+            return Row(new, None if line is None else line(new))
 
-        details = {
-            name: moved(value.number) if isinstance(value, Row) else value
-            for name, value in self.details.items()
-        }
-        found = None if self.row is None else moved(self.row)
-        place = {} if found is None else {"row": found.number, "line": found.line}
-        return self.at(details=details, **place)
+        error = self.at(details={name: moved(value) for name, value in self.details.items()})
+        place = None if self.row is None else moved(Row(self.row))
+        if isinstance(place, Row):
+            error.row, error.line = place
+        return error
 
     def __str__(self) -> str:
         return sentence(self)
@@ -247,24 +219,20 @@ def sentence(error: InputError, door: Door = PYTHON) -> str:
     ...                     settings=[Setting("missing", "level"), Setting("missing", "drop")]))
     "rows lack values; pass missing='level' or missing='drop'"
     """
-    told = _filled(error.problem, _words(error, door))
+    problem = _filled(error.problem, _words(error, door))
     if error.file is not None and "{file}" not in error.problem:
-        told = f"{error.file}: {told}"
+        problem = f"{error.file}: {problem}"
     if error.hint is None:
-        return told
+        return problem
     cures = [_worded(setting, door) for setting in error.settings]
     cure = _filled(error.hint, {"settings": " or ".join(cures)}, cures)
     if cure.startswith("("):
-        return f"{told} {cure}"
-    return f"{told}; {cure}" if cures else f"{told} ({cure})"
+        return f"{problem} {cure}"
+    return f"{problem}; {cure}" if cures else f"{problem} ({cure})"
 
 
 def in_door_sentence(error: InputError) -> str:
-    """An error as a sentence, in the words of the door where the user stands.
-
-    >>> in_door_sentence(InputError("{argument} must be 1 or more", argument="min_cell"))
-    'min_cell must be 1 or more'
-    """
+    """An error as a sentence, in the words of the door where the user stands."""
     return sentence(error, _SPEAKING.get())
 
 
@@ -272,9 +240,9 @@ def _filled(template: str, words: Mapping[str, str], in_order: Iterable[str] = (
     """A template with its names replaced in one go: braces in the words themselves stay."""
     following = iter(in_order)
 
-    def word(found: re.Match[str]) -> str:
-        name = found[1]
-        return words.get(name, found[0]) if name else next(following, found[0])
+    def word(match: re.Match[str]) -> str:
+        name = match[1]
+        return words.get(name, match[0]) if name else next(following, match[0])
 
     return PLACE.sub(word, template)
 

@@ -29,15 +29,14 @@ class TooLargeError(ValueError):
 
 def json_text(path: Path | BinaryIO) -> str:
     """The text of a file, or of what is open already; at most `MAX_JSON_BYTES` bytes of it."""
-    is_path = isinstance(path, Path)
     try:
-        with path.open("rb") if is_path else nullcontext(path) as file:
+        with path.open("rb") if isinstance(path, Path) else nullcontext(path) as file:
             raw = file.read(MAX_JSON_BYTES + 1)
     except OSError as error:
         raise InputError(
             "cannot read {file}: {reason}",
             argument="path",
-            file=str(path) if is_path else "standard input",
+            file=str(path) if isinstance(path, Path) else "standard input",
             details={"reason": error.strerror},
         ) from None
     if len(raw) > MAX_JSON_BYTES:

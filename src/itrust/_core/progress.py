@@ -6,15 +6,16 @@ stage that it is a part of.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from itrust._core.text import printable
+from itrust._core.text import cut, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,13 +36,7 @@ class Where(Enum):
     NOWHERE = "nowhere"
 
 
-class Advance(Protocol):
-    """Told how much of the work has been done since the last call."""
-
-    def __call__(self, amount: float) -> None:
-        """Add to the work done."""
-
-
+Advance = Callable[[float], None]  # told how much of the work has been done since the last call
 Stage = TypeVar("Stage", bound=Hashable)
 Begun = TypeVar("Begun", bound=Hashable, contravariant=True)
 
@@ -104,13 +99,7 @@ def progress_stages(
 
 
 class Meter:
-    """How much is done: stages of known weight, and a share of the one that is under way.
-
-    >>> meter = Meter([1.0, 3.0])
-    >>> meter.number, meter.share = 1, 0.5
-    >>> meter.done
-    0.625
-    """
+    """How much is done: stages of known weight, and a share of the one that is under way."""
 
     def __init__(self, weights: Sequence[float]) -> None:
         self.weights = weights
@@ -129,41 +118,29 @@ class Meter:
         return (before + self.share * self.weights[self.number]) / sum(self.weights)
 
     @property
-    def left(self) -> float | None:
-        """Seconds, if the rest goes as fast as what is done; None while little is done."""
+    def left(self) -> str:
+        """How long the rest takes, if it goes as fast; nothing while little is done."""
         done, elapsed = self.done, self.elapsed
         if done < MIN_SHARE or elapsed < MIN_SECONDS:
-            return None
-        return elapsed * (1 - done) / done
+            return ""
+        return time_left(elapsed * (1 - done) / done)
 
     def heading(self, title: str) -> str:
         """The stage, and its number if there are several."""
         several = len(self.weights) > 1
-        return f"{self.number + 1} of {len(self.weights)}: {title}" if several else title
+        return printable(f"{self.number + 1} of {len(self.weights)}: {title}" if several else title)
 
 
-def shortened(text: str, most: int) -> str:
-    """Cut text that is too long for its place.
+def time_left(seconds: float) -> str:
+    """How long it will take, as exactly as it can be known.
 
-    >>> shortened("computing curves and maps", 12), shortened("reading", 12)
-    ('computing c…', 'reading')
+    >>> time_left(3.2), time_left(48.0), time_left(130.0), time_left(9000.0)
+    ('about 4 s left', 'about 50 s left', 'about 3 min left', 'about 3 h left')
     """
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
-def time_left(seconds: float | None) -> str:
-    """How long it will take, as exactly as it can be known; nothing if it is not known.
-
-    >>> time_left(3.2), time_left(48.0), time_left(130.0), time_left(9000.0), time_left(None)
-    ('about 4 s left', 'about 50 s left', 'about 3 min left', 'about 3 h left', '')
-    """
-    if seconds is None:
-        return ""
-    for unit, size, step in (("s", 1, 1), ("s", 1, 10), ("min", 60, 1), ("h", 3600, 1)):
-        count = step * -(-seconds // (size * step))
-        if count <= {1: 10, 60: 90}.get(size * step, 60) or unit == "h":
-            return f"about {max(count, 1):.0f} {unit} left"
-    raise AssertionError
+    unit, size, step = "h", 3600, 3600
+    if seconds <= 90 * 60:
+        unit, size, step = ("min", 60, 60) if seconds > 60 else ("s", 1, 10 if seconds > 10 else 1)
+    return f"about {max(math.ceil(seconds / step), 1) * step // size} {unit} left"
 
 
 class _Display:
@@ -180,19 +157,19 @@ class _Inner(_Display):
     """Moves the work that this is a part of, by 1 in all."""
 
     def __init__(self, above: Advance) -> None:
-        self.above, self.told = above, 0.0
+        self.above, self.moved = above, 0.0
 
     def update(self, meter: Meter, title: Callable[[], str]) -> None:  # noqa: ARG002
-        self._tell(meter.done)
+        self._move(meter.done)
 
     def close(self, meter: Meter) -> None:
         if meter.share == 1.0:  # it has come to its end, whatever it counted
-            self._tell(1.0)
+            self._move(1.0)
 
-    def _tell(self, done: float) -> None:
-        if done > self.told:
-            self.above(done - self.told)
-            self.told = done
+    def _move(self, done: float) -> None:
+        if done > self.moved:
+            self.above(done - self.moved)
+            self.moved = done
 
 
 class _Line(_Display):
@@ -217,12 +194,10 @@ class _Line(_Display):
         self.patience = patience
 
     def update(self, meter: Meter, title: Callable[[], str]) -> None:
-        if meter.elapsed < self.patience:
-            return
-        settings: dict[str, Any] = {"completed": meter.done, "left": time_left(meter.left)}
-        told = shortened(printable(meter.heading(title())), self.room)
-        self.bar.update(self.task, description=told, **settings)
-        self.bar.start()
+        if meter.elapsed >= self.patience:
+            heading = cut(meter.heading(title()), self.room)
+            self.bar.update(self.task, description=heading, completed=meter.done, left=meter.left)
+            self.bar.start()
 
     def close(self, meter: Meter) -> None:  # noqa: ARG002
         self.bar.stop()
@@ -233,15 +208,13 @@ class _Lines(_Display):
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
-        self.told: set[int] = set()
+        self.stages: set[int] = set()
 
     def update(self, meter: Meter, title: Callable[[], str]) -> None:
-        if meter.number in self.told or meter.elapsed < self.patience:
-            return
-        self.told.add(meter.number)
-        left = time_left(meter.left)
-        line = f"itrust: {meter.heading(title())}{f' ({left})' if left else ''}"
-        print(printable(line), file=sys.stderr, flush=True)
+        if meter.number not in self.stages and meter.elapsed >= self.patience:
+            self.stages.add(meter.number)
+            left = f" ({meter.left})" if meter.left else ""
+            print(f"itrust: {meter.heading(title())}{left}", file=sys.stderr, flush=True)
 
 
 def _display(show: bool | None) -> _Display:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from itrust._core.arrays import plain
 from itrust._core.errors import InputError
-from itrust._core.values import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +50,8 @@ class Result(ABC):
         dict
             Plain numbers, texts and lists; None where there is no number.
         """
-        found: dict[str, Any] = plain(self._facts())
-        return found
+        facts: dict[str, Any] = plain(self._facts())
+        return facts
 
     def to_arrow(self) -> pa.Table:
         """Give the result as a table.

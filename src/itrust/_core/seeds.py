@@ -20,11 +20,7 @@ FLIP_BYTES = 16  # the same where each draw takes one bit
 
 
 def as_seed(rng: Rng) -> int:
-    """Turn an int, a Generator or None into the one number a result can be made again from.
-
-    >>> as_seed(7)
-    7
-    """
+    """Turn an int, a Generator or None into the one number a result can be made again from."""
     if rng is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 16)
     if isinstance(rng, np.random.Generator):
@@ -51,8 +47,6 @@ def keyed_bits(
 
     So any block of rows and draws can be made alone, in any order, on any machine.
 
-    Examples
-    --------
     >>> whole = keyed_bits(0, range(10), range(200))
     >>> bool((keyed_bits(0, range(4, 6), range(7, 99)) == whole[4:6, 7:99]).all())
     True

@@ -60,11 +60,7 @@ def signed(value: float) -> str:
 
 
 def _one_digit(value: float, sign: str) -> str:
-    """A small number with its first digit that counts, never as a power of ten.
-
-    >>> _one_digit(-8.4e-06, "+")
-    '-0.000008'
-    """
+    """A small number with its first digit that counts, never as a power of ten."""
     return format(value, f"{sign}.{-math.floor(math.log10(abs(value)))}f")
 
 
@@ -78,15 +74,13 @@ def signed_in(value: float, lower: float, upper: float) -> str:
     if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
         return signed(value)
     places = min(max(1 - math.floor(math.log10(width)), 3), 6)
-    told = f"{value + 0.0:+.{places}f}"
-    return signed(value) if float(told) == 0 else told
+    text = f"{value + 0.0:+.{places}f}"
+    return signed(value) if float(text) == 0 else text
 
 
 def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     """A number with as many digits as its interval can tell: two of the interval's width.
 
-    Examples
-    --------
     >>> rounded(0.039214, 0.0171, 0.0613), rounded(55.9604, 55.1, 56.8)
     ('0.039', '56.0')
     >>> rounded(12.0, 3.0, 21_003.0, "+"), rounded(0.0004, 0.0004, 0.0613, "+")
@@ -96,11 +90,11 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
         return format(value, f"{sign}.4g")
     places = min(max(1 - math.floor(math.log10(width)), 0), 6)
-    told = round(value, places)
-    if told == 0:  # nothing has no sign, and an end that excludes 0 is never told as 0
+    nearest = round(value, places)
+    if nearest == 0:  # nothing has no sign, and an end that excludes 0 is never told as 0
         excludes = value in (lower, upper) and lower * upper > 0 and abs(value) > NOTHING
         return _one_digit(value, sign) if excludes else format(0.0, f".{places}f")
-    return format(told, f"{sign},.{places}f")
+    return format(nearest, f"{sign},.{places}f")
 
 
 def rounded_up(size: float) -> str:
@@ -175,7 +169,7 @@ def closest(name: str, known: Sequence[str]) -> str | None:
         return folded[name.casefold()]
     name = name[:MOST_COMPARED]
     close = get_close_matches(name, known, n=1) or [
-        folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
+        folded[match] for match in get_close_matches(name.casefold(), list(folded), n=1)
     ]
     # A formula cuts `hours-per-week` at its first hyphen.
     close = close or [other for other in known if other.startswith((f"{name}-", f"{name} "))]
@@ -185,20 +179,16 @@ def closest(name: str, known: Sequence[str]) -> str | None:
 def printable(text: str, *, lines: bool = True) -> str:
     r"""Text of the user's file without power over terminal and page: control characters spelt out.
 
-    Examples
-    --------
     >>> printable("a\x1b[31mb"), printable("a\nb", lines=False)
     ('a\\x1b[31mb', 'a\\nb')
     """
     spelt = CONTROL if lines else ONE_LINE
-    return spelt.sub(lambda found: ascii(found[0])[1:-1], text)
+    return spelt.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def first_line(error: Exception) -> str:
     r"""What another package's error says, in one line, for a sentence of our own.
 
-    Examples
-    --------
     >>> first_line(ValueError("Input X contains NaN.\nTake another one.")), first_line(KeyError())
     ('Input X contains NaN', 'KeyError')
     """
@@ -224,8 +214,6 @@ def cut(text: str, most: int) -> str:
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
     r"""Break a text into lines of at most `width` characters.
 
-    Examples
-    --------
     >>> wrapped("one two three four five six", 20, "  ", "  ")
     ['  one two three four', '    five six']
     >>> wrapped("judged on re\ngion", 40)

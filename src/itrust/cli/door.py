@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from itrust._core import Code, Row, Setting
+from itrust._core import Code, Door, Row, Setting
 from itrust.cli.options import BY_KEY
 
 # Arguments of the package that have another name on the command line.
@@ -19,7 +19,7 @@ CALLED = {
 }
 
 
-class ShellDoor:
+class ShellDoor(Door):
     """Names as they are typed."""
 
     def argument(self, name: str, column: str | None = None) -> str:

@@ -1,9 +1,62 @@
 """Values in sentences."""
 
+import numpy as np
 import pytest
 
-from itrust._core import did_you_mean, printable, shown
-from itrust._core.text import closest
+from itrust._core import (
+    closest,
+    counted,
+    cut,
+    did_you_mean,
+    first_line,
+    is_blank,
+    listed,
+    printable,
+    rounded_up,
+    shown,
+    shown_name,
+    signed,
+    signed_in,
+    two_digits,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (shown("x" * 100, max_length=10), "'xxxxxx..."),
+        (shown(np.float64(0.5)), "0.5"),
+        (shown(16**9000), "a number of very many digits"),
+        (shown([16**9000]), "a value too long to be shown"),
+        (counted(1, "row"), "1 row"),
+        (counted(2_000, "row"), "2,000 rows"),
+        (counted(3, "batch"), "3 batches"),
+        (signed(0.0712), "+0.071"),
+        (signed(-0.0004), "-0.0004"),
+        (signed(-8.4e-06), "-0.000008"),
+        (signed(-1e-12), "-0.000"),
+        (signed_in(-0.257, -0.339, -0.164), "-0.257"),
+        (signed_in(0.0124, 0.0081, 0.0172), "+0.0124"),
+        (rounded_up(0.8312), "0.84"),
+        (rounded_up(12.01), "13"),
+        (rounded_up(0.0), "0"),
+        (two_digits(12_345), 13_000),
+        (two_digits(87), 87),
+        (listed(["a", "b", 3], max_items=2), "'a', 'b', ... (3 in all)"),
+        (shown_name("age"), "age"),
+        (shown_name("\N{BRAILLE PATTERN BLANK}"), "(no name)"),
+        (is_blank("\N{IDEOGRAPHIC SPACE}"), True),
+        (is_blank("a "), False),
+        (did_you_mean("incom", ["income", "race"]), "did you mean 'income'?"),
+        (printable("a\x1b[31m\nb"), "a\\x1b[31m\nb"),
+        (printable("a\nb", lines=False), "a\\nb"),
+        (first_line(ValueError("X has NaN.\nTake another one.")), "X has NaN"),
+        (first_line(KeyError()), "KeyError"),
+        (cut("abcdefghijkl", 8), "abcde…kl"),
+    ],
+)
+def test_values_are_written_for_people(value, text):
+    assert value == text
 
 
 @pytest.mark.parametrize("sign", ["\u200e", "\u200f", "\u061c", "\xad", "\U000e0041", "\U000e007f"])
@@ -29,8 +82,3 @@ def test_a_guess_at_a_very_long_name_comes_to_an_end():
     assert did_you_mean("ratio" + long, ["race"]) == "the names are 'race'"
     assert closest(long.upper(), ["race", long]) == long
     assert closest("x" * 150 + "y", ["x" * 151]) == "x" * 151
-
-
-def test_what_python_does_not_write_has_words():
-    assert shown(16**9000) == "a number of very many digits"
-    assert shown([16**9000]) == "a value too long to be shown"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     )
     from itrust._core.children import interpreter
     from itrust._core.errors import (
-        PYTHON,
         ApproximationWarning,
         Argument,
         AssumptionWarning,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
         Row,
         Setting,
         Subject,
-        in_door_sentence,
         in_door_words,
         sentence,
         speaking,

@@ -16,22 +16,14 @@ ROUNDING = 1e-9
 
 
 def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
-    """Pass a whole number on; refuse anything else.
-
-    >>> checked_count(9, "draws")
-    9
-    """
+    """Pass a whole number on; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise _refusal(value, argument, f"be a whole number of at least {at_least}")
     return int(value)
 
 
 def checked_share(value: object, argument: str, *, one: bool = False) -> float:
-    """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else.
-
-    >>> checked_share(0.05, "alpha"), checked_share(1, "eta", one=True)
-    (0.05, 1.0)
-    """
+    """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else."""
     number = _number(value)
     if not (0 < number < 1 or (one and number == 1)):
         where = "above 0 and at most at 1" if one else "between 0 and 1"
@@ -52,11 +44,7 @@ def checked_alpha(alpha: object) -> float:
 
 
 def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach.
-
-    >>> checked_reach(199, 0.05)
-    199
-    """
+    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach."""
     allowed, number = checked_alpha(alpha), checked_count(draws, "draws")
     smallest = parts / (1 + number)
     if allowed < smallest - ROUNDING:
@@ -93,11 +81,7 @@ def checked_finite(value: object, argument: str) -> float:
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:
-    """Pass one of some words on; refuse anything else.
-
-    >>> checked_choice("drop", "missing", ["error", "level", "drop"])
-    'drop'
-    """
+    """Pass one of some words on; refuse anything else."""
     for choice in choices:
         if isinstance(value, str) and value == choice:
             return choice

@@ -100,11 +100,7 @@ def speaking(door: Door) -> Iterator[None]:
 
 
 def in_door_words(thing: Setting | Argument | Code) -> str:
-    """A setting, an argument or code, as it is called where the user stands.
-
-    >>> in_door_words(Setting("cluster", "person"))
-    "cluster='person'"
-    """
+    """A setting, an argument or code, as it is called where the user stands."""
     return _worded(thing, _SPEAKING.get())
 
 
@@ -141,11 +137,7 @@ class InputError(ValueError):
         self.line: int | None = None
 
     def at(self, **fields: Any) -> Self:
-        """Make a new error that is the same but for some fields; this one stays as it is.
-
-        >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
-        'homes.csv: row 3 has no label'
-        """
+        """Make a new error that is the same but for some fields; this one stays as it is."""
         # Not copy(): libraries that pickle tracebacks register a way of copying that shares fields.
         known = type(self).__new__(type(self), *self.args)
         vars(known).update({**vars(self), **fields})
@@ -163,11 +155,7 @@ class InputError(ValueError):
     def renumbered(
         self, number: Callable[[int], int], line: Callable[[int], int | None] | None = None
     ) -> Self:
-        """Make a new error whose rows have other numbers; this one stays as it is.
-
-        >>> str(InputError("{row} has no label", row=3).renumbered(lambda row: row + 10))
-        'row 13 has no label'
-        """
+        """Make a new error whose rows have other numbers; this one stays as it is."""
 
         def moved(value: object) -> object:
             if not isinstance(value, Row):
@@ -182,7 +170,7 @@ class InputError(ValueError):
         return error
 
     def __str__(self) -> str:
-        return sentence(self)
+        return sentence(self, PYTHON)
 
 
 class DatasetError(RuntimeError):
@@ -209,8 +197,8 @@ for _public in (InputError, DatasetError, AssumptionWarning, ApproximationWarnin
 ClusterError.__module__ = "itrust.engines"
 
 
-def sentence(error: InputError, door: Door = PYTHON) -> str:
-    """An error in the words of a door.
+def sentence(error: InputError, door: Door | None = None) -> str:
+    """An error in the words of a door, by default of the one where the user stands.
 
     >>> sentence(InputError("{argument} must lie in [0, 1]; {row} has {value}",
     ...                     argument="prob", row=17, value=1.2, hint="are these logits?"))
@@ -219,6 +207,7 @@ def sentence(error: InputError, door: Door = PYTHON) -> str:
     ...                     settings=[Setting("missing", "level"), Setting("missing", "drop")]))
     "rows lack values; pass missing='level' or missing='drop'"
     """
+    door = door or _SPEAKING.get()
     problem = _filled(error.problem, _words(error, door))
     if error.file is not None and "{file}" not in error.problem:
         problem = f"{error.file}: {problem}"
@@ -229,11 +218,6 @@ def sentence(error: InputError, door: Door = PYTHON) -> str:
     if cure.startswith("("):
         return f"{problem} {cure}"
     return f"{problem}; {cure}" if cures else f"{problem} ({cure})"
-
-
-def in_door_sentence(error: InputError) -> str:
-    """An error as a sentence, in the words of the door where the user stands."""
-    return sentence(error, _SPEAKING.get())
 
 
 def _filled(template: str, words: Mapping[str, str], in_order: Iterable[str] = ()) -> str:

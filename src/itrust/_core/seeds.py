@@ -46,10 +46,6 @@ def keyed_bits(
     """Uniform integers that depend on (seed, row, draw) and on nothing else.
 
     So any block of rows and draws can be made alone, in any order, on any machine.
-
-    >>> whole = keyed_bits(0, range(10), range(200))
-    >>> bool((keyed_bits(0, range(4, 6), range(7, 99)) == whole[4:6, 7:99]).all())
-    True
     """
     bits = np.empty((len(rows), len(draws)), dtype=dtype)
     for some, part in keyed_blocks(seed, rows, draws, dtype):
@@ -103,7 +99,8 @@ def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
     A 64-bit finaliser (Steele, Lea and Flood 2014) of the pair's own number.
     """
     pair = rows.astype(np.uint64) * np.uint64(2**32) + draws.astype(np.uint64)
-    z = pair * np.uint64(0x9E3779B97F4A7C15) + _key(seed)
+    key = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    z = pair * np.uint64(0x9E3779B97F4A7C15) + key
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
@@ -125,7 +122,3 @@ def smallest_tickets(drawn: FloatArray, size: int) -> IntArray:
     if drawn.size <= size:
         return np.arange(drawn.size)
     return np.sort(np.argpartition(drawn, size)[:size])
-
-
-def _key(seed: int) -> np.uint64:
-    return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

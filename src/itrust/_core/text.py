@@ -25,11 +25,7 @@ BLANK = re.compile(
 
 
 def shown(value: object, max_length: int = 60) -> str:
-    """A value as Python would write it, cut where it is long; NumPy's numbers as plain ones.
-
-    >>> shown("x" * 100, max_length=10)
-    "'xxxxxx..."
-    """
+    """A value as Python would write it, cut where it is long; NumPy's numbers as plain ones."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
     try:
@@ -41,21 +37,13 @@ def shown(value: object, max_length: int = 60) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "row"), counted(2_000, "row"), counted(3, "batch")
-    ('1 row', '2,000 rows', '3 batches')
-    """
+    """A number with its noun."""
     several = "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{'' if number == 1 else several}"
 
 
 def signed(value: float) -> str:
-    """A bias with three digits, more where it would be taken for 0.
-
-    >>> signed(0.0712), signed(-0.0004), signed(0.0), signed(1e-12)
-    ('+0.071', '-0.0004', '+0.000', '+0.000')
-    """
+    """A bias with three digits, more where it would be taken for 0."""
     return _one_digit(value, "+") if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
 
 
@@ -65,11 +53,7 @@ def _one_digit(value: float, sign: str) -> str:
 
 
 def signed_in(value: float, lower: float, upper: float) -> str:
-    """A bias, or an end of its interval, with three digits, more where the interval is narrow.
-
-    >>> signed_in(-0.257, -0.339, -0.164), signed_in(0.0124, 0.0081, 0.0172)
-    ('-0.257', '+0.0124')
-    """
+    """A bias, or an end of its interval, with three digits, more where the interval is narrow."""
     width = upper - lower
     if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
         return signed(value)
@@ -98,11 +82,7 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
 
 
 def rounded_up(size: float) -> str:
-    """A size in two digits that is not smaller.
-
-    >>> rounded_up(0.8312), rounded_up(12.01), rounded_up(0.0)
-    ('0.84', '13', '0')
-    """
+    """A size in two digits that is not smaller."""
     if size <= 0:
         return "0"
     step = 10.0 ** (math.floor(math.log10(size)) - 1)
@@ -110,50 +90,30 @@ def rounded_up(size: float) -> str:
 
 
 def two_digits(number: float) -> int:
-    """A count rounded up to two digits.
-
-    >>> two_digits(12_345), two_digits(87)
-    (13000, 87)
-    """
+    """A count rounded up to two digits."""
     step = int(10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0))
     return math.ceil(number / step) * step
 
 
 def listed(values: Iterable[object], max_items: int = 6) -> str:
-    """Join values for a message: quoted as Python would, cut after `max_items`.
-
-    >>> listed(["a", "b", 3], max_items=2)
-    "'a', 'b', ... (3 in all)"
-    """
+    """Join values for a message: quoted as Python would, cut after `max_items`."""
     items = list(values)
     text = ", ".join(shown(value) for value in items[:max_items])
     return text if len(items) <= max_items else f"{text}, ... ({len(items):,} in all)"
 
 
 def shown_name(name: str) -> str:
-    """Give the name of a column, or words for none.
-
-    >>> shown_name("age"), shown_name(" "), shown_name("\N{BRAILLE PATTERN BLANK}")
-    ('age', '(no name)', '(no name)')
-    """
+    """Give the name of a column, or words for none."""
     return "(no name)" if is_blank(name) else name
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing to see.
-
-    >>> is_blank("\N{IDEOGRAPHIC SPACE}"), is_blank("a ")
-    (True, False)
-    """
+    """Whether there is nothing to see."""
     return BLANK.fullmatch(text) is not None
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Give the closest known name as a question, or list what is known.
-
-    >>> did_you_mean("incom", ["income", "race"])
-    "did you mean 'income'?"
-    """
+    """Give the closest known name as a question, or list what is known."""
     close = closest(name, known)
     return f"the names are {listed(known)}" if close is None else f"did you mean {close!r}?"
 
@@ -177,31 +137,19 @@ def closest(name: str, known: Sequence[str]) -> str | None:
 
 
 def printable(text: str, *, lines: bool = True) -> str:
-    r"""Text of the user's file without power over terminal and page: control characters spelt out.
-
-    >>> printable("a\x1b[31mb"), printable("a\nb", lines=False)
-    ('a\\x1b[31mb', 'a\\nb')
-    """
+    """Text of a file without power over terminal and page: control characters are spelt out."""
     spelt = CONTROL if lines else ONE_LINE
     return spelt.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def first_line(error: Exception) -> str:
-    r"""What another package's error says, in one line, for a sentence of our own.
-
-    >>> first_line(ValueError("Input X contains NaN.\nTake another one.")), first_line(KeyError())
-    ('Input X contains NaN', 'KeyError')
-    """
+    """What another package's error says, in one line, for a sentence of our own."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return printable(lines[0].strip().removesuffix("."), lines=False)
 
 
 def cut(text: str, most: int) -> str:
-    """Beginning and end of a long text.
-
-    >>> cut("abcdefghijkl", 8)
-    'abcde…kl'
-    """
+    """Beginning and end of a long text."""
     if len(text) <= most:
         return text
     tail = most // 4

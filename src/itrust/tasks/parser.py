@@ -59,7 +59,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from itrust._core import InputError, did_you_mean, sentence, shown
+from itrust._core import InputError, did_you_mean, shown
 from itrust.data import (
     MAX_CHARACTERS,
     RESERVED,
@@ -327,7 +327,7 @@ class _Parser(ConditionReader):
         try:
             return kind(*parts)
         except InputError as error:
-            self.refuse(sentence(error), at)
+            self.refuse(str(error), at)
 
     def _constant(self) -> bool:
         """Step over a 1 that stands for the constant."""

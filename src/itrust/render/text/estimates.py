@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from itrust._core import counted, in_door_sentence, rounded, wrapped
+from itrust._core import counted, rounded, sentence, wrapped
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import (
     difference_words,
@@ -56,7 +56,7 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
 
 def refusal_sentence(own: RefusedTask) -> str:
     """Why a number cannot be given, without a full stop."""
-    return in_door_sentence(own.error)
+    return sentence(own.error)
 
 
 def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:

@@ -1,9 +1,7 @@
-"""What goes wrong: errors that carry values, and the one function that makes a sentence of them.
+"""Errors that carry values, and the one function that makes a sentence of them.
 
-An `InputError` knows which argument, row, column and value it is about, and what would cure it.
-Whoever knows more adds it (`error.at(...)`, `error.within(file, ...)`); nobody reads a finished
-sentence again. The words depend on the door: `prob` and `missing='drop'` in Python are `--prob`
-and `--missing drop` in the shell.
+Whoever knows more adds it (`error.at(...)`); nobody reads a finished sentence again. The words
+depend on the door: `prob` and `missing='drop'` are `--prob` and `--missing drop` in the shell.
 """
 
 from __future__ import annotations
@@ -107,6 +105,26 @@ def in_door_words(thing: Setting | Argument | Code) -> str:
 class InputError(ValueError):
     """The data or an argument is wrong; the message says what, where and how to mend it.
 
+    Parameters
+    ----------
+    problem : str
+        What is wrong. Names in braces stand for the fields below and for `details`; `{subject}`
+        for the covariate or else the argument, `{title}` for the column's bare name or else it.
+    argument, column, file : str, optional
+        What brought the value; the file opens the sentence, unless `{file}` says where it goes.
+    row, count : int, optional
+        Number of the row, from 0, and how many rows have it.
+    value : object, optional
+        What was found there.
+    hint : str, optional
+        What would mend it: `{}` stands for the settings in turn, `{settings}` for all of them.
+    settings : iterable of Setting, Argument or Code, optional
+        What the hint names.
+    details : mapping of str to object, optional
+        More words for the problem.
+
+    Examples
+    --------
     >>> error = InputError("{argument} must lie in [0, 1]; {row} has {value}",
     ...                    argument="prob", row=17, value=1.2)
     >>> print(error)
@@ -137,7 +155,18 @@ class InputError(ValueError):
         self.line: int | None = None
 
     def at(self, **fields: Any) -> Self:
-        """Make a new error that is the same but for some fields; this one stays as it is."""
+        """Make a new error that is the same but for some fields; this one stays as it is.
+
+        Parameters
+        ----------
+        **fields : object
+            The fields that are known now, by the names of the parameters of `InputError`.
+
+        Returns
+        -------
+        InputError
+            The error with these fields.
+        """
         # Not copy(): libraries that pickle tracebacks register a way of copying that shares fields.
         known = type(self).__new__(type(self), *self.args)
         vars(known).update({**vars(self), **fields})
@@ -149,13 +178,39 @@ class InputError(ValueError):
         number: Callable[[int], int] = int,
         line: Callable[[int], int | None] | None = None,
     ) -> Self:
-        """Make a new error whose rows are rows of a file; this one stays as it is."""
+        """Make a new error whose rows are rows of a file; this one stays as it is.
+
+        Parameters
+        ----------
+        file : str
+            Its name.
+        number, line : callable, optional
+            As for `renumbered`.
+
+        Returns
+        -------
+        InputError
+            The same error with the file and these rows.
+        """
         return self.renumbered(number, line).at(file=file)
 
     def renumbered(
         self, number: Callable[[int], int], line: Callable[[int], int | None] | None = None
     ) -> Self:
-        """Make a new error whose rows have other numbers; this one stays as it is."""
+        """Make a new error whose rows have other numbers; this one stays as it is.
+
+        Parameters
+        ----------
+        number : callable
+            From the number of a row in this error to the new one, from 0.
+        line : callable, optional
+            From the new number of a row to its line, None where that is not known.
+
+        Returns
+        -------
+        InputError
+            The same error with these rows.
+        """
 
         def moved(value: object) -> object:
             if not isinstance(value, Row):

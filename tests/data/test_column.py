@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from itrust._core import InputError
-from itrust.data import Column, share_codes
-from itrust.data.encoding import MAX_TEXT_LEVELS, encode
+from itrust.data import MAX_TEXT_LEVELS, Column, encode, share_codes
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,26 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust._core import InputError
-from itrust.data import Column, Points, column_of, cut_of, level_of, parse_condition, parts_of
-from itrust.data.predicates.algebra import And, Everywhere, Not, Or, all_of
-from itrust.data.predicates.leaves import Between, Compared, Level, Missing, OneOf, as_predicate
+from itrust.data import (
+    And,
+    Between,
+    Column,
+    Compared,
+    Everywhere,
+    Level,
+    Missing,
+    Not,
+    OneOf,
+    Or,
+    Points,
+    all_of,
+    as_predicate,
+    column_of,
+    cut_of,
+    level_of,
+    parse_condition,
+    parts_of,
+)
 
 X = {
     "age": [20.0, 30.0, 40.0, np.nan, 60.0, 30.0],

@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from itrust import InputError
-from itrust.data.encoding import encode
+from itrust.data import encode
 from itrust.engines import Tiles, available_threads, exact_features
-from itrust.kernels import RBF, Delta, Laplace, power_of
-from itrust.kernels.grams import DenseGram
+from itrust.kernels import RBF, Delta, DenseGram, Laplace, positions, power_of
 
 ALL = slice(None)
+
+
+def dense(matrix):
+    return DenseGram(*positions(matrix.shape), matrix)
 
 
 def dense_forms(matrix, residuals):
@@ -31,7 +34,7 @@ def test_tiles_of_any_size_give_the_dense_answer(n, columns, tile, seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(n, 3))
     residuals = rng.normal(size=(n, columns))
-    gram = DenseGram(root @ root.T)
+    gram = dense(root @ root.T)
     expected = dense_forms(gram.matrix, residuals)
     absolute = dense_forms(np.abs(gram.matrix), np.abs(residuals))
     error = np.abs(Tiles(tile, threads=2).forms(gram, residuals) - expected)
@@ -50,7 +53,7 @@ def test_number_of_threads_changes_no_bit():
 
 def test_progress_adds_up_to_the_rows_as_the_upper_triangle_does():
     seen = []
-    gram = DenseGram(np.eye(25))
+    gram = dense(np.eye(25))
     Tiles(10).forms(gram, np.ones((25, 1)), seen.append)
     assert seen == pytest.approx([25 * done / 425 for done in (250, 150, 25)])
 
@@ -117,7 +120,7 @@ def test_other_kernels_have_no_few_features():
 
 def test_blas_threads_are_restored():
     before = [pool["num_threads"] for pool in threadpool_info()]
-    Tiles(10, threads=2).forms(DenseGram(np.eye(25)), np.ones((25, 1)))
+    Tiles(10, threads=2).forms(dense(np.eye(25)), np.ones((25, 1)))
     assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 
@@ -134,7 +137,7 @@ def test_threads_follow_the_environment(monkeypatch):
 
 def test_blas_threads_are_restored_after_concurrent_use():
     before = [pool["num_threads"] for pool in threadpool_info()]
-    gram, residuals = DenseGram(np.eye(300)), np.ones((300, 50))
+    gram, residuals = dense(np.eye(300)), np.ones((300, 50))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: Tiles(10, threads=2).forms(gram, residuals), range(12)))
     assert [pool["num_threads"] for pool in threadpool_info()] == before

@@ -9,7 +9,7 @@ from sklearn.gaussian_process import kernels as reference
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from itrust import InputError, Sample
-from itrust.data.encoding import encode
+from itrust.data import encode
 from itrust.kernels import (
     RBF,
     Constant,
@@ -21,9 +21,9 @@ from itrust.kernels import (
     MatchGram,
     Matern,
     Precomputed,
+    ProductGram,
     RationalQuadratic,
 )
-from itrust.kernels.grams import ProductGram
 
 ALL = slice(None)
 X = np.random.default_rng(0).normal(size=(7, 2))

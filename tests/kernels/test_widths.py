@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from itrust.kernels import Median, Scale
-from itrust.kernels.widths import MAX_POINTS
+from itrust.kernels import MAX_POINTS, Median, Scale
 
 
 def test_median_of_distances_by_hand():

@@ -7,9 +7,6 @@ from itrust.data.class_intake import names_several as names_several
 from itrust.data.column import MISSING_LEVEL as MISSING_LEVEL
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
-from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
-from itrust.data.copies import is_index as is_index
-from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.copying import FileCopy as FileCopy
 from itrust.data.copying import FormulaCells as FormulaCells
 from itrust.data.copying import formula_cells as formula_cells
@@ -17,9 +14,17 @@ from itrust.data.copying import prepare_copy as prepare_copy
 from itrust.data.copying import refuse_formula_names as refuse_formula_names
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
+from itrust.data.design import design_variance as design_variance
+from itrust.data.design import linear_moves as linear_moves
+from itrust.data.design import variance_units as variance_units
 from itrust.data.design_intake import read_weights as read_weights
+from itrust.data.encoding import MAX_TEXT_LEVELS as MAX_TEXT_LEVELS
 from itrust.data.encoding import encode as encode
 from itrust.data.encoding import encode_numbers as encode_numbers
+from itrust.data.encoding import frame_columns as frame_columns
+from itrust.data.encoding import is_frame as is_frame
+from itrust.data.encoding import names_of_frame as names_of_frame
+from itrust.data.encoding import same_length as same_length
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
@@ -41,10 +46,12 @@ from itrust.data.formats import about_unpacked as about_unpacked
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
-from itrust.data.frames import frame_columns as frame_columns
-from itrust.data.frames import is_frame as is_frame
-from itrust.data.frames import names_of_frame as names_of_frame
-from itrust.data.frames import same_length as same_length
+from itrust.data.grammar import MAX_CHARACTERS as MAX_CHARACTERS
+from itrust.data.grammar import TOKEN as TOKEN
+from itrust.data.grammar import ConditionReader as ConditionReader
+from itrust.data.grammar import Token as Token
+from itrust.data.grammar import parse_condition as parse_condition
+from itrust.data.grammar import shown_part as shown_part
 from itrust.data.intake import ALL_CLASSES as ALL_CLASSES
 from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule
@@ -57,9 +64,7 @@ from itrust.data.intake import read_probabilities as read_probabilities
 from itrust.data.intake import refuse_among_covariates as refuse_among_covariates
 from itrust.data.intake import same_index as same_index
 from itrust.data.intake import settle_missing as settle_missing
-from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
-from itrust.data.kinds import is_few as is_few
 from itrust.data.locations import belonging_to as belonging_to
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.multiclass_chunks import FACT_ROWS as FACT_ROWS
@@ -69,46 +74,45 @@ from itrust.data.multiclass_files import ClassHarvest as ClassHarvest
 from itrust.data.multiclass_files import ClassSurvey as ClassSurvey
 from itrust.data.multiclass_files import MulticlassPopulationScan, MulticlassScan
 from itrust.data.multiclass_population import MulticlassPopulation
+from itrust.data.oddities import MAX_VALUES as MAX_VALUES
+from itrust.data.oddities import WITHOUT_IT as WITHOUT_IT
 from itrust.data.oddities import covariate_notes as covariate_notes
+from itrust.data.oddities import is_few as is_few
+from itrust.data.oddities import is_index as is_index
+from itrust.data.oddities import is_prediction as is_prediction
 from itrust.data.population import Population
 from itrust.data.population import of_one_column as of_one_column
 from itrust.data.population import without_labels as without_labels
 from itrust.data.population_files import PopulationScan
 from itrust.data.population_files import RowsAtHand as RowsAtHand
 from itrust.data.population_files import without_label as without_label
-from itrust.data.predicates.algebra import And as And
-from itrust.data.predicates.algebra import Everywhere as Everywhere
-from itrust.data.predicates.algebra import Not as Not
-from itrust.data.predicates.algebra import Or as Or
-from itrust.data.predicates.algebra import Predicate
-from itrust.data.predicates.algebra import all_of as all_of
-from itrust.data.predicates.grammar import RESERVED as RESERVED
-from itrust.data.predicates.grammar import WrittenNumber as WrittenNumber
-from itrust.data.predicates.grammar import in_backticks as in_backticks
-from itrust.data.predicates.grammar import quoted as quoted
-from itrust.data.predicates.grammar import written as written
-from itrust.data.predicates.leaves import OPERATORS as OPERATORS
-from itrust.data.predicates.leaves import Between as Between
-from itrust.data.predicates.leaves import Compared as Compared
-from itrust.data.predicates.leaves import Level as Level
-from itrust.data.predicates.leaves import Missing as Missing
-from itrust.data.predicates.leaves import OneOf as OneOf
-from itrust.data.predicates.leaves import as_predicate as as_predicate
-from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
-from itrust.data.predicates.lookup import PREDICTION as PREDICTION
-from itrust.data.predicates.lookup import column_of as column_of
-from itrust.data.predicates.lookup import date_text as date_text
-from itrust.data.predicates.lookup import position_of as position_of
-from itrust.data.predicates.lookup import value_of as value_of
-from itrust.data.predicates.parts import cut_of as cut_of
-from itrust.data.predicates.parts import level_of as level_of
-from itrust.data.predicates.parts import parts_of as parts_of
-from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
-from itrust.data.predicates.reader import TOKEN as TOKEN
-from itrust.data.predicates.reader import ConditionReader as ConditionReader
-from itrust.data.predicates.reader import Token as Token
-from itrust.data.predicates.reader import parse_condition as parse_condition
-from itrust.data.predicates.reader import shown_part as shown_part
+from itrust.data.predicates import OPERATORS as OPERATORS
+from itrust.data.predicates import OTHER_NAME as OTHER_NAME
+from itrust.data.predicates import PREDICTION as PREDICTION
+from itrust.data.predicates import RESERVED as RESERVED
+from itrust.data.predicates import And as And
+from itrust.data.predicates import Between as Between
+from itrust.data.predicates import Compared as Compared
+from itrust.data.predicates import Everywhere as Everywhere
+from itrust.data.predicates import Level as Level
+from itrust.data.predicates import Missing as Missing
+from itrust.data.predicates import Not as Not
+from itrust.data.predicates import OneOf as OneOf
+from itrust.data.predicates import Or as Or
+from itrust.data.predicates import Predicate
+from itrust.data.predicates import WrittenNumber as WrittenNumber
+from itrust.data.predicates import all_of as all_of
+from itrust.data.predicates import as_predicate as as_predicate
+from itrust.data.predicates import column_of as column_of
+from itrust.data.predicates import cut_of as cut_of
+from itrust.data.predicates import date_text as date_text
+from itrust.data.predicates import in_backticks as in_backticks
+from itrust.data.predicates import level_of as level_of
+from itrust.data.predicates import parts_of as parts_of
+from itrust.data.predicates import position_of as position_of
+from itrust.data.predicates import quoted as quoted
+from itrust.data.predicates import value_of as value_of
+from itrust.data.predicates import written as written
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
@@ -122,19 +126,16 @@ from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
 from itrust.data.spooling import spool as spool
-from itrust.data.time_blocks import AUTO as AUTO
-from itrust.data.time_blocks import block_length, blocks
-from itrust.data.time_blocks import read_times as read_times
-from itrust.data.unit_columns import UnitColumn as UnitColumn
-from itrust.data.unit_columns import column_named as column_named
-from itrust.data.unit_columns import replicate_columns as replicate_columns
-from itrust.data.unit_columns import split_units as split_units
-from itrust.data.unit_columns import unit_columns as unit_columns
+from itrust.data.units import AUTO as AUTO
+from itrust.data.units import UnitColumn as UnitColumn
 from itrust.data.units import Units as Units
+from itrust.data.units import block_length, blocks
+from itrust.data.units import column_named as column_named
 from itrust.data.units import may_be_units as may_be_units
-from itrust.data.variance import design_variance as design_variance
-from itrust.data.variance import linear_moves as linear_moves
-from itrust.data.variance import variance_units as variance_units
+from itrust.data.units import read_times as read_times
+from itrust.data.units import replicate_columns as replicate_columns
+from itrust.data.units import split_units as split_units
+from itrust.data.units import unit_columns as unit_columns
 
 __all__ = [
     "Design",

@@ -22,10 +22,12 @@ from itrust._core import (
     listed,
     shown,
 )
-from itrust.data.encoding import as_arrow, encode_numbers, levels_and_codes
-from itrust.data.frames import (
+from itrust.data.encoding import (
+    as_arrow,
+    encode_numbers,
     frame_columns,
     is_frame,
+    levels_and_codes,
     names_of_frame,
     refuse_missing_rows,
     rows_to_columns,

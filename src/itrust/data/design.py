@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -201,6 +201,18 @@ class Design:
         return self.cluster is None and self.replicate_weights is not None
 
     @cached_property
+    def _base(self) -> FloatArray:
+        """The weights, (n,); 1 for every row where there are none."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    def _multiples(self) -> FloatArray:
+        """Replicate weights over the weights, (n, R); as they are where a weight is 0."""
+        assert self.replicate_weights is not None
+        return np.asarray(
+            self.replicate_weights / np.where(self._base > 0, self._base, 1.0)[:, None]
+        )
+
+    @cached_property
     def drawn_together(self) -> IntArray:
         """Which rows were drawn together, numbered from 0, (n,).
 
@@ -209,11 +221,9 @@ class Design:
         """
         if not self.known_by_replicates:
             return self.units
-        assert self.replicate_weights is not None
-        base = np.ones(self.n) if self.weights is None else self.weights
-        safe = np.where(base > 0, base, 1.0)[:, None]
-        mixed = np.random.default_rng(0).random(self.replicate_weights.shape[1])
-        pattern = (self.replicate_weights / safe) @ mixed  # the same sum: the same pattern
+        multiples = self._multiples()
+        mixed = np.random.default_rng(0).random(multiples.shape[1])
+        pattern = multiples @ mixed  # the same sum: the same pattern
         rounded = np.round(pattern / (float(np.abs(pattern).max()) or 1.0), DIGITS)
         return np.asarray(np.unique(rounded, return_inverse=True)[1], dtype=np.int64)
 
@@ -235,18 +245,17 @@ class Design:
 
         A sample as it was drawn has none such, but a part of it may.
         """
-        found = np.zeros(self.clusters, dtype=np.int64)
+        stratum = np.zeros(self.clusters, dtype=np.int64)
         if self.strata is None:
-            return found
-        found[self.units] = self.strata
-        _, found, sizes = np.unique(found, return_inverse=True, return_counts=True)
-        lonely = sizes[found] == 1
+            return stratum
+        stratum[self.units] = self.strata
+        _, stratum, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
+        lonely = sizes[stratum] == 1
         if np.count_nonzero(lonely) > 1:
-            found[lonely] = sizes.size
+            stratum[lonely] = sizes.size
         elif sizes.size > 1:  # one alone has nobody to differ from: it joins the smallest other
-            others = np.where(sizes == 1, np.iinfo(np.int64).max, sizes)
-            found[lonely] = int(np.argmin(others))
-        return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+            stratum[lonely] = int(np.argmin(np.where(sizes == 1, np.inf, sizes)))
+        return np.asarray(np.unique(stratum, return_inverse=True)[1], dtype=np.int64)
 
     @cached_property
     def stratum_sizes(self) -> FloatArray:
@@ -263,14 +272,9 @@ class Design:
         """Degrees of freedom: clusters less strata, or the rank of replicate weights less one."""
         if self.replicate_weights is None:
             return float(max(self.clusters - self.stratum_count, 1))
-        base = np.ones(self.n) if self.weights is None else self.weights
-        safe = np.where(base > 0, base, 1.0)
-        relative = (self.replicate_weights / safe[:, None])[base > 0]
-        patterns = np.unique(relative, axis=0)
-        rank = np.linalg.matrix_rank(
-            patterns, tol=RANK_TOLERANCE * np.abs(patterns).max() * max(patterns.shape)
-        )
-        return float(max(int(rank) - 1, 1))
+        patterns = np.unique(self._multiples()[self._base > 0], axis=0)
+        smallest = RANK_TOLERANCE * np.abs(patterns).max() * max(patterns.shape)
+        return float(max(int(np.linalg.matrix_rank(patterns, tol=smallest)) - 1, 1))
 
     def totals(self, shares: AnyArray) -> FloatArray:
         """Sum shares of rows over clusters.
@@ -289,7 +293,7 @@ class Design:
         if self.cluster is None:
             return rows
         flat = rows.reshape(-1, self.n)
-        sums = np.array([np.bincount(self.units, own, self.clusters) for own in flat])
+        sums = np.array([np.bincount(self.units, row, self.clusters) for row in flat])
         return np.asarray(sums.reshape(*rows.shape[:-1], self.clusters))
 
     def centred(self, totals: FloatArray) -> FloatArray:
@@ -307,7 +311,7 @@ class Design:
         """
         stratum, sizes = self.stratum_of_unit, self.stratum_sizes
         flat = np.asarray(totals, dtype=float).reshape(-1, self.clusters)
-        means = np.stack([np.bincount(stratum, own, sizes.size) for own in flat]) / sizes
+        means = np.stack([np.bincount(stratum, row, sizes.size) for row in flat]) / sizes
         factor = np.sqrt(sizes / np.maximum(sizes - 1, 1))
         return np.asarray(((flat - means[:, stratum]) * factor[stratum]).reshape(np.shape(totals)))
 
@@ -364,9 +368,8 @@ class Design:
         """
         assert self.replicate_weights is not None
         assert self.replication is not None
-        w = np.ones(self.n) if self.weights is None else self.weights
-        factors = w.sum() / self.replicate_weights.sum(axis=0)
-        replicates = self.replicate_weights * factors
+        w = self._base
+        replicates = self.replicate_weights * (w.sum() / self.replicate_weights.sum(axis=0))
         safe = np.where(w > 0, w, 1.0)[:, None]
         deviations = np.where(w[:, None] > 0, replicates / safe - 1, 0.0)
         return np.asarray(deviations * math.sqrt(self.replication.scale(replicates.shape[1])))
@@ -384,13 +387,10 @@ class Design:
         Design
             Of those rows.
         """
-        kept = {
-            name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("weights", "cluster", "strata", "replicate_weights")
-        }
-        n = int(np.arange(self.n)[rows].size)
-        method, came = self.replication, self.were_multiples
-        return Design(n, **kept, replication=method, were_multiples=came)
+        arrays = ("weights", "cluster", "strata", "replicate_weights")
+        there = {name: array for name in arrays if (array := getattr(self, name)) is not None}
+        taken = {name: array[rows] for name, array in there.items()}
+        return replace(self, n=int(np.arange(self.n)[rows].size), **taken)
 
     def parts(self, shares: FloatArray, rng: Rng = None) -> IntArray:
         """Draw whole clusters at random into parts, within each stratum by itself.
@@ -452,3 +452,30 @@ def _rounded(owed: FloatArray, total: int) -> IntArray:
     while counts.sum() < total:
         counts[np.argmax(owed - counts)] += 1
     return counts
+
+
+def linear_moves(design: Design, shares: FloatArray) -> FloatArray:
+    """How far every set of replicate weights moves a sum of shares, (R,).
+
+    Every set is scaled to the total of the sample's weights, so that the scale of neither counts;
+    the numbers that shares are of are ratios, which have none.
+    """
+    assert design.replicate_weights is not None
+    base, sets = design._base, design.replicate_weights
+    per_weight = np.divide(shares, base, out=np.zeros(design.n), where=base > 0)
+    scale = float(base.sum()) / sets.sum(axis=0)
+    return np.asarray((per_weight @ sets) * scale - shares.sum())
+
+
+def design_variance(design: Design, shares: FloatArray, moves: FloatArray | None = None) -> float:
+    """Variance of a number by the design: from replicate weights, or linearised."""
+    if design.replicate_weights is None:
+        return float(design.linearised_variance(shares))
+    linear = linear_moves(design, shares)
+    moves = linear if moves is None else np.where(np.isfinite(moves), moves, linear)
+    return design.replicated_variance(0.0, moves)
+
+
+def variance_units(design: Design) -> IntArray | None:
+    """Which rows were drawn together, (n,); None if each was drawn by itself."""
+    return None if design.rows_are_independent else design.drawn_together

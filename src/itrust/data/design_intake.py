@@ -31,8 +31,15 @@ from itrust._core import (
 )
 from itrust.data.design import Design, Replication
 from itrust.data.dropping import Lacking
-from itrust.data.encoding import as_arrow, encode_numbers, levels_and_codes
-from itrust.data.frames import columns_of, is_frame, refuse_missing_rows, same_length
+from itrust.data.encoding import (
+    as_arrow,
+    columns_of,
+    encode_numbers,
+    is_frame,
+    levels_and_codes,
+    refuse_missing_rows,
+    same_length,
+)
 
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"
@@ -40,6 +47,9 @@ BITS = np.uint64(2**63 - 1)
 MIXERS = tuple(np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 CERTAINTY = (
     "; if it was sure to be drawn (a certainty unit), give its rows or lower units as clusters"
+)
+NAME_THE_METHOD = (
+    "say what made the replicate weights with {settings}, or jk1, jk2, brr, sdr, bootstrap"
 )
 MIN_MEAN, MAX_MEAN = 0.5, 2.0  # of replicate weights where every row has weight 1
 
@@ -67,9 +77,9 @@ class Ids:
 
     def named(self, row: int) -> str:
         """The unit of a row in words, such as 7 or (7, 'b')."""
-        found = [own[part[row]] for own, part in zip(self.levels, self.parts, strict=True)]
-        values = [_shown_id(value) for value in found]
-        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+        ids = [own[part[row]] for own, part in zip(self.levels, self.parts, strict=True)]
+        words = [str(v) if isinstance(v, date) else shown(_whole(v)) for v in ids]
+        return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
     def hashed(self) -> IntArray:
         """A number below 2^63 for each row, (n,), that depends on the values of its unit alone.
@@ -85,45 +95,36 @@ class Ids:
         return (mixed & BITS).astype(np.int64)
 
 
-def _shown_id(value: Any) -> str:
-    """Dates as they are written, and whole numbers as such: files may hold them as decimals."""
-    if isinstance(value, float) and value % 1 == 0:
-        value = int(value)
-    return str(value) if isinstance(value, date) else shown(value)
+def _whole(value: Any) -> Any:
+    """Whole numbers as such: files may hold them as decimals, and True is 1 as in Python."""
+    return int(value) if isinstance(value, bool | int | float) and value % 1 == 0 else value
 
 
 def _digest(value: Any) -> int:
-    """64 bits of a value; 1, 1.0 and True are one value, as they are in Python."""
-    if isinstance(value, bool | int | float) and value % 1 == 0:
-        value = int(value)
+    """64 bits of a value."""
     kind = "text" if isinstance(value, str) else "other"
-    found = hashlib.blake2b(f"{kind} {value}".encode(), digest_size=8).digest()
-    return int.from_bytes(found, "big")
+    text = f"{kind} {_whole(value)}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def read_ids(values: object, argument: str, n: int) -> Ids:
     """Units from one column, or from several in a frame, a mapping or an array (n, k)."""
-    columns = _id_columns(values, argument)
+    named = is_frame(values)
+    rows = isinstance(values, list | tuple) and any(isinstance(v, list | tuple) for v in values[:1])
+    columns: Mapping[str, object] = {"": values}
+    if named or rows or getattr(values, "ndim", 1) > 1:
+        columns = columns_of(values, Subject(argument))
+        if not columns:
+            raise InputError("{argument} has no column", argument=argument)
+    names = tuple(name if named else None for name in columns)
     parts = []
-    for name, column in columns:
+    for name, column in zip(names, columns.values(), strict=True):
         what = Subject(argument, name)
         levels, codes = levels_and_codes(as_arrow(column, what))
         same_length(what, codes.size, n)
         refuse_missing_rows(codes < 0, what)
         parts.append((levels, codes))
-    names = tuple(name for name, _ in columns)
     return Ids(names, *(tuple(column) for column in zip(*parts, strict=True)))
-
-
-def _id_columns(values: object, argument: str) -> list[tuple[str | None, object]]:
-    named = is_frame(values)
-    rows = isinstance(values, list | tuple) and any(isinstance(v, list | tuple) for v in values[:1])
-    if named or rows or getattr(values, "ndim", 1) > 1:
-        found = list(columns_of(values, Subject(argument)).items())
-        if not found:
-            raise InputError("{argument} has no column", argument=argument)
-        return [(name if named else None, column) for name, column in found]
-    return [(None, values)]
 
 
 def read_weights(values: object, n: int, what: Subject) -> FloatArray:
@@ -169,8 +170,8 @@ def read_design(
     return Design(
         n,
         weights=w,
-        cluster=_own_codes(units, partial=partial),
-        strata=_own_codes(groups, partial=partial),
+        cluster=None if units is None else units.hashed() if partial else units.codes,
+        strata=None if groups is None else groups.hashed() if partial else groups.codes,
         replicate_weights=replicates,
         replication=method,
         were_multiples=were_multiples,
@@ -186,17 +187,10 @@ def refuse_odd_units(roles: Mapping[str, object]) -> None:
     if any(mask.size != masks[0].size for mask in masks):
         return  # columns of different lengths are told as such, later
     rows = np.flatnonzero(~np.any(masks, axis=0))
-    found = given.take(rows)
     try:
-        read_design(rows.size, **found)
+        read_design(rows.size, **given.take(rows))
     except InputError as error:
         raise error.renumbered(lambda row: int(rows[row])) from None
-
-
-def _own_codes(ids: Ids | None, *, partial: bool) -> IntArray | None:
-    if ids is None:
-        return None
-    return ids.hashed() if partial else ids.codes
 
 
 def _refuse_odd_design(
@@ -214,35 +208,61 @@ def _refuse_odd_design(
         )
     if strata is None or n == 0:
         return
+    units = np.arange(n) if cluster is None else cluster.codes
+    first = np.unique(units, return_index=True)[1]
     if cluster is not None:
-        _refuse_torn_clusters(cluster, strata)
-    _refuse_single_clusters(n, cluster, strata)
-    if weights is not None:
-        _refuse_strata_without_weight(weights, strata)
+        _refuse_torn_clusters(cluster, strata, first)
+    sizes = np.bincount(strata.codes[first])
+    if (sizes == 1).any():
+        row = int(np.argmax(sizes[strata.codes] == 1))
+        others = int((sizes == 1).sum()) - 1
+        more = _and_so(others, "has", "have", "other")
+        more += f" of {sizes.size:,} strata" if more else ""
+        unit, lower = ("row", "") if cluster is None else ("cluster", CERTAINTY)
+        raise InputError(
+            f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){more}, which gives "
+            f"no variance; collapse it with a neighbouring stratum{lower}",
+            argument=STRATA,
+            column=strata.names[0] if len(strata.names) == 1 else None,
+            **_at(strata, row, others + 1),
+        )
+    empty = np.bincount(strata.codes, weights) == 0
+    if weights is not None and empty.any():
+        row = int(np.argmax(empty[strata.codes]))
+        others = int(empty.sum()) - 1
+        more = f", as in {counted(others, 'other')} of {empty.size:,} strata" if others else ""
+        raise InputError(
+            f"all rows of stratum {{stratum}} have weight 0 ({{row}} is the first){more}; leave "
+            "them out, or collapse it with a neighbouring stratum",
+            argument=WEIGHTS,
+            **_at(strata, row, others + 1),
+        )
 
 
-def _refuse_torn_clusters(cluster: Ids, strata: Ids) -> None:
-    first = np.unique(cluster.codes, return_index=True)[1]
+def _at(strata: Ids, row: int, count: int) -> dict[str, Any]:
+    """The stratum of a row, one of several, as an error tells it."""
+    name = strata.named(row)
+    return {"row": row, "value": name, "count": count, "details": {"stratum": name}}
+
+
+def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
     torn = strata.codes != strata.codes[first][cluster.codes]
     if not torn.any():
         return
     row = int(np.argmax(torn))
     one = int(first[cluster.codes[row]])
-    count = int(np.unique(cluster.codes[torn]).size)
-    names = [name for name in (*strata.names, *cluster.names) if name is not None]
-    known = len(names) == len(strata.names) + len(cluster.names)
-    cure = (
-        Setting(CLUSTER, list(dict.fromkeys(names)))
-        if known
-        else Code("cluster={'stratum': strata, 'cluster': cluster}", "--cluster COL,COL")
-    )
+    others = int(np.unique(cluster.codes[torn]).size) - 1
+    names = (*strata.names, *cluster.names)
+    cure: Setting | Code = Setting(CLUSTER, list(dict.fromkeys(names)))
+    if None in names:
+        cure = Code("cluster={'stratum': strata, 'cluster': cluster}", "--cluster COL,COL")
     raise InputError(
-        f"cluster {{unit}} lies in two strata, {{one}} ({{first}}) and {{other}} ({{row}})"
-        f"{_and_so(count - 1, 'does', 'do', 'other cluster')}",
+        "cluster {unit} lies in two strata, {one} ({first}) and {other} ({row})"
+        f"{_and_so(others, 'does', 'do', 'other cluster')}",
         argument=CLUSTER,
         row=row,
         value=cluster.named(row),
-        count=count,
+        count=others + 1,
         hint="where clusters are numbered anew in each stratum, name them by both columns, {}",
         settings=[cure],
         details={
@@ -259,66 +279,23 @@ def _and_so(others: int, one: str, several: str, what: str) -> str:
     return f", and so {one if others == 1 else several} {counted(others, what)}" if others else ""
 
 
-def _refuse_single_clusters(n: int, cluster: Ids | None, strata: Ids) -> None:
-    units = np.arange(n) if cluster is None else cluster.codes
-    first = np.unique(units, return_index=True)[1]
-    sizes = np.bincount(strata.codes[first])
-    single = np.flatnonzero(sizes == 1)
-    if not single.size:
-        return
-    row = int(np.argmax(np.isin(strata.codes, single)))
-    unit = "row" if cluster is None else "cluster"
-    more = _and_so(single.size - 1, "has", "have", "other")
-    more += f" of {sizes.size:,} strata" if more else ""
-    lower = "" if cluster is None else CERTAINTY
-    raise InputError(
-        f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){more}, which gives "
-        f"no variance; collapse it with a neighbouring stratum{lower}",
-        argument=STRATA,
-        column=strata.names[0] if len(strata.names) == 1 else None,
-        row=row,
-        value=strata.named(row),
-        count=int(single.size),
-        details={"stratum": strata.named(row)},
-    )
-
-
-def _refuse_strata_without_weight(weights: FloatArray, strata: Ids) -> None:
-    empty = np.bincount(strata.codes, weights) == 0
-    if not empty.any():
-        return
-    row = int(np.argmax(empty[strata.codes]))
-    others = int(empty.sum()) - 1
-    more = f", as in {counted(others, 'other')} of {empty.size:,} strata" if others else ""
-    raise InputError(
-        f"all rows of stratum {{stratum}} have weight 0 ({{row}} is the first){more}; leave "
-        "them out, or collapse it with a neighbouring stratum",
-        argument=WEIGHTS,
-        row=row,
-        value=strata.named(row),
-        count=others + 1,
-        details={"stratum": strata.named(row)},
-    )
-
-
 def _read_replicates(
     values: object, method: object, weights: FloatArray | None, n: int
 ) -> tuple[FloatArray | None, Replication | None, bool]:
     """Sets of weights (n, R) in full, their method, and whether they came as multiples."""
     if (values is None) != (method is None):
-        given, lacking = (METHOD, REPLICATES) if values is None else (REPLICATES, METHOD)
-        cure = (
-            "say what made the replicate weights with {settings}, or jk1, jk2, brr, sdr, bootstrap"
-            if values is not None
-            else "name them with {settings}"
+        given, lacking, cure = (
+            (METHOD, Setting(REPLICATES, ...), "name them with {settings}")
+            if values is None
+            else (REPLICATES, Setting(METHOD, "fay:0.5"), NAME_THE_METHOD)
         )
         raise InputError(
             "{argument} needs {other}",
             argument=given,
             value=method,
             hint=cure,
-            settings=[Setting(lacking, "fay:0.5" if lacking == METHOD else ...)],
-            details={"other": Argument(lacking)},
+            settings=[lacking],
+            details={"other": Argument(lacking.name)},
         )
     if values is None:
         return None, None, False
@@ -332,19 +309,26 @@ def _read_replicates(
             argument=REPLICATES,
             count=len(columns),
         )
-    named = [Subject(REPLICATES, name) for name in columns]
-    found = [
-        read_weights(column, n, what) for column, what in zip(columns.values(), named, strict=True)
-    ]
-    for column, what in zip(found, named, strict=True):
+    sets = {name: read_weights(c, n, Subject(REPLICATES, name)) for name, c in columns.items()}
+    for name, column in sets.items():
         if not column.any():
+            what = Subject(REPLICATES, name)
             raise InputError("{subject} is 0 in every row; leave it out", **what.fields)
-    matrix = np.column_stack(found)
-    if weights is None:
-        _refuse_replicates_alone(matrix)
-        return matrix, replication, False
-    were_multiples = are_multiples(matrix, weights)
-    return matrix * weights[:, None] if were_multiples else matrix, replication, were_multiples
+    matrix = np.column_stack(list(sets.values()))
+    mean = float(matrix.mean())
+    if weights is None and not MIN_MEAN <= mean <= MAX_MEAN:
+        raise InputError(
+            f"{{argument}} have the mean {mean:,.6g}, but no weights are given, as if every row "
+            "had weight 1",
+            argument=REPLICATES,
+            value=mean,
+            hint="name the weights that they belong to with {settings}",
+            settings=[Setting(WEIGHTS, ...)],
+        )
+    were_multiples = weights is not None and are_multiples(matrix, weights)
+    if weights is not None and were_multiples:
+        matrix = matrix * weights[:, None]
+    return matrix, replication, were_multiples
 
 
 def are_multiples(replicates: FloatArray, weights: FloatArray) -> bool:
@@ -360,51 +344,34 @@ def are_multiples(replicates: FloatArray, weights: FloatArray) -> bool:
     return bool(np.square(usual - 1).sum() < np.square(usual - weights).sum())
 
 
-def _refuse_replicates_alone(matrix: FloatArray) -> None:
-    mean = float(matrix.mean())
-    if not MIN_MEAN <= mean <= MAX_MEAN:
-        raise InputError(
-            "{argument} have the mean {mean}, but no weights are given, as if every row had "
-            "weight 1",
-            argument=REPLICATES,
-            value=mean,
-            hint="name the weights that they belong to with {settings}",
-            settings=[Setting(WEIGHTS, ...)],
-            details={"mean": f"{mean:,.6g}"},
-        )
-
-
 def design_notes(design: Design) -> list[str]:
     """What a user may want to know of how the rows were drawn."""
-    said = []
+    notes = []
     weights, replicates = design.weights, design.replicate_weights
     if weights is not None and (weights == 0).any():
-        said.append(
+        notes.append(
             f"weight 0 in {counted(int((weights == 0).sum()), 'row')}, which stay in the sample "
             "but count for nothing"
         )
         empty = 0 if design.cluster is None else int((design.totals(weights) == 0).sum())
         if empty:
-            said.append(f"weight 0 in every row of {counted(empty, 'cluster')}")
-    if design.cluster is not None and design.strata is None and replicates is None:
-        said += _single_row_note(design)
+            notes.append(f"weight 0 in every row of {counted(empty, 'cluster')}")
+    plain_clusters = design.cluster is not None and design.strata is None and replicates is None
+    if plain_clusters and design.clusters == design.n:
+        notes.append(
+            "every row is a cluster of its own, which is the same as independent rows: without "
+            f"{in_door_words(Setting(CLUSTER))} the test is exact"
+        )
     if replicates is not None and weights is not None:
-        said.append(
+        notes.append(
             "replicate weights are taken as multiples of the weights"
             if design.were_multiples
             else "replicate weights are taken as weights in full, not as multiples of the weights"
         )
         copies = int((replicates == weights[:, None]).all(axis=0).sum())
         if copies:
-            said.append(
+            notes.append(
                 f"{counted(copies, 'set')} of replicate weights equal the weights: leave them out, "
                 "unless they were added on purpose"
             )
-    return said
-
-
-def _single_row_note(design: Design) -> list[str]:
-    if design.clusters < design.n:
-        return []
-    told = "every row is a cluster of its own, which is the same as independent rows"
-    return [f"{told}: without {in_door_words(Setting(CLUSTER))} the test is exact"]
+    return notes

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted
 from itrust.data.column import Column
-from itrust.data.encoding import as_arrow
-from itrust.data.frames import columns_of, is_frame
+from itrust.data.encoding import as_arrow, columns_of, is_frame
 
 MAX_NAMED = 6  # columns that a note names
 

@@ -1,4 +1,4 @@
-"""Any column of values becomes Arrow, and Arrow becomes a `Column`.
+"""Columns of any form: frames, mappings, arrays and lists become Arrow, and Arrow a `Column`.
 
 Everything is routed through Arrow, so that a list, a NumPy array, a pandas, polars or Arrow column
 are judged by the same few lines.
@@ -6,7 +6,10 @@ are judged by the same few lines.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,33 +20,217 @@ import pyarrow.compute as pc
 
 from itrust._core import (
     AnyArray,
+    BoolArray,
     Code,
     FloatArray,
     InputError,
+    IntArray,
     Row,
     Setting,
     Subject,
+    counted,
+    first_line,
     listed,
     shown,
 )
-from itrust.data.column import Column
-from itrust.data.frames import refuse_missing_rows
+from itrust.data.column import MICROSECONDS_PER_DAY, Column
 from itrust.data.kinds import PLAIN, Kinds, as_numbers, labelled, whole_numbers
 
+# Of their classes: pandas, polars and DuckDB; Arrow; its readers and data sets; its scanners.
+FRAME_TRAITS = ("columns", "column_names", "schema", "projected_schema")
+# Where rows are made only when they are read, the package that makes them is loaded by then.
+FOREIGN_ERRORS = (
+    ("duckdb", "Error"),
+    ("narwhals.exceptions", "NarwhalsError"),
+    ("polars.exceptions", "PolarsError"),
+    ("pyarrow", "ArrowException"),
+)
+NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 MAX_TEXT_LEVELS = 1_000
-MICROSECONDS_PER_DAY = 86_400_000_000
+X = Subject("x")
+
+
+def is_frame(value: object) -> bool:
+    """Whether something has named columns.
+
+    >>> is_frame({"age": [41]}), is_frame(pa.table({"age": [41]})), is_frame([41])
+    (True, True, False)
+    """
+    # Of the class: a lazy frame would have to think about its own columns.
+    return isinstance(value, Mapping) or any(hasattr(type(value), name) for name in FRAME_TRAITS)
+
+
+def _at_hand(frame: object) -> Any:
+    """A frame with all its rows; what is lazy, a relation or a reader is read, once and whole.
+
+    Narwhals knows lazy frames of polars and Dask and relations of DuckDB, and some more.
+    """
+    with _being_read():
+        if isinstance(frame, pa.RecordBatchReader):
+            return frame.read_all()
+        if type(frame).__module__ == "pyarrow._dataset":
+            return frame.to_table()  # type: ignore[attr-defined]
+        lazy = _as_lazy(frame)
+        if lazy is None:
+            return frame
+        if "duckdb" in type(frame).__module__:  # SELECT may give two columns one name
+            refuse_duplicates(frame.columns)  # type: ignore[attr-defined]
+        return lazy.collect().to_native()
+
+
+@contextmanager
+def _being_read() -> Iterator[None]:
+    """Say in one sentence why a frame gives no rows: a query that fails, a closed connection."""
+    known = [(sys.modules[m], name) for m, name in FOREIGN_ERRORS if m in sys.modules]
+    try:
+        yield
+    except MemoryError:  # Arrow has one of its own, and the command a sentence for all
+        raise
+    except tuple(getattr(module, name) for module, name in known) as error:
+        raise InputError(
+            "the rows of the frame cannot be read: {reason}",
+            argument="frame",
+            details={"reason": first_line(error)},
+        ) from error
+
+
+def _as_lazy(frame: object) -> Any:
+    """A lazy frame or a relation as narwhals has it; None for what is neither."""
+    if nw.dependencies.is_pandas_dataframe(frame):  # names that agree are refused with a cure later
+        return None
+    native = nw.from_native(frame, pass_through=True)
+    return native if isinstance(native, nw.LazyFrame) else None
+
+
+def names_of_frame(frame: object) -> list[str]:
+    """Names of a frame's columns; no row is read."""
+    with _being_read():
+        lazy = _as_lazy(frame)
+        if lazy is not None:
+            return list(lazy.collect_schema().names())
+    schema = getattr(frame, "projected_schema", None) or getattr(frame, "schema", None)
+    names = schema.names if isinstance(schema, pa.Schema) else getattr(frame, "columns", frame)
+    return [str(name) for name in names]  # type: ignore[union-attr]
+
+
+def in_narwhals(value: object) -> Any:
+    """A frame or column as narwhals has it; anything else as it is."""
+    return nw.from_native(value, eager_only=True, allow_series=True, pass_through=True)
+
+
+def same_length(what: Subject, length: int, n: int, others: str = "labels") -> None:
+    """Refuse a column that is not as long as the labels, or the others it goes with."""
+    if length != n:
+        raise InputError(
+            f"{{subject}} has {counted(length, 'row')}, but there are {n:,} {others}; align them",
+            count=length,
+            **what.fields,
+        )
+
+
+def refuse_missing_rows(missing: BoolArray, what: Subject) -> None:
+    """Raise if rows have no value; says how many, which is the first, and what leaves them out."""
+    if missing.any():
+        count = int(missing.sum())
+        have = "row has" if count == 1 else "rows have"
+        raise InputError(
+            f"{{count}} {have} no {{title}} (first: {{row}}); {{cure}} leaves them out",
+            row=int(np.argmax(missing)),
+            count=count,
+            details={"cure": Setting("missing", "drop")},
+            **what.fields,
+        )
+
+
+def frame_columns(frame: object) -> dict[str, object]:
+    """Columns of a frame or mapping by name; names must differ."""
+    if isinstance(frame, Mapping):
+        return by_name([(str(name), values) for name, values in frame.items()])
+    if not isinstance(frame, pa.Table | pa.RecordBatch):
+        frame = _at_hand(frame)
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return by_name(list(zip(frame.column_names, frame.columns, strict=True)))
+    if hasattr(frame, "compute") or hasattr(frame, "collect"):  # of a kind that is not known
+        raise InputError("the frame is lazy; call .compute() or .collect() first", argument="frame")
+    names = [str(name) for name in getattr(frame, "columns", ())]
+    refuse_duplicates(names)  # before narwhals, whose message names no cure
+    native = in_narwhals(frame)
+    if not isinstance(native, nw.DataFrame):
+        raise InputError(
+            f"expected a data frame or a mapping, not a {type(frame).__name__}",
+            argument="frame",
+            value=frame,
+        )
+    return by_name(list(zip(names, native.iter_columns(), strict=True)))
+
+
+def by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Columns by name; names must differ."""
+    refuse_duplicates([name for name, _ in columns])
+    return dict(columns)
+
+
+def refuse_duplicates(names: Sequence[str]) -> None:
+    """Raise if a name stands more than once."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(
+            "column names must differ; {twice} stands more than once",
+            argument="x",
+            details={"twice": listed(twice)},
+        )
+
+
+def columns_of(x: object, what: Subject = X) -> dict[str, object]:
+    """Columns of any form by name; columns of arrays are named x1, x2, ..."""
+    if x is None or (isinstance(x, list | tuple) and not x):
+        return {}
+    if is_frame(x):
+        return frame_columns(x)
+    columns: Sequence[object] = [x]
+    if isinstance(x, list | tuple):
+        if isinstance(x[0], list | tuple | np.ndarray):
+            columns = rows_to_columns(what, x)
+        elif any(getattr(item, "ndim", 0) > 0 for item in x):
+            raise InputError(
+                "{argument} is a list of columns; name them in a mapping, such as {'age': ages}",
+                argument=what.argument,
+            )
+    elif isinstance(native := in_narwhals(x), nw.Series):
+        if not isinstance(x, pa.ChunkedArray):
+            return {str(native.name or "x1"): native}
+    elif isinstance(x, np.ndarray) and x.ndim > 1:
+        if x.ndim > 2:
+            raise InputError(
+                "{argument} must be a frame or an array (n, d), not of shape {value}",
+                argument=what.argument,
+                value=x.shape,
+            )
+        columns = list(x.T)
+    return {f"x{k}": column for k, column in enumerate(columns, start=1)}
+
+
+def rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Columns of rows that are equally long."""
+    width = len(rows[0])
+    for number, row in enumerate(rows):
+        length = len(row) if hasattr(row, "__len__") else 1
+        if length != width:
+            raise InputError(
+                f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
+                row=number,
+                count=length,
+                details={"first": Row(0)},
+                **what.fields,
+            )
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def as_arrow(values: object, what: Subject) -> pa.Array:
     """Turn any column of single values into one Arrow array, or say why it cannot be."""
     try:
         array = _arrow(values, what)
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        pa.ArrowNotImplementedError,
-        OverflowError,
-    ) as error:
+    except NO_COLUMN as error:
         raise _why_not_a_column(values, what, error) from None
     if pa.types.is_nested(array.type):
         raise InputError(
@@ -56,7 +243,7 @@ def as_arrow(values: object, what: Subject) -> pa.Array:
 
 
 def _arrow(values: object, what: Subject) -> pa.Array:
-    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    native = in_narwhals(values)
     if isinstance(native, nw.DataFrame):
         if len(native.columns) != 1:
             raise InputError(
@@ -76,9 +263,9 @@ def _arrow(values: object, what: Subject) -> pa.Array:
         return values
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
-    if hasattr(values, "__arrow_array__") or hasattr(values, "categories"):
-        return pa.array(values, from_pandas=True)
-    return pa.array(_one_dimensional(values, what), from_pandas=True)
+    if not (hasattr(values, "__arrow_array__") or hasattr(values, "categories")):
+        values = _one_dimensional(values, what)
+    return pa.array(values, from_pandas=True)
 
 
 def _one_dimensional(values: object, what: Subject) -> AnyArray | list[Any]:
@@ -88,22 +275,19 @@ def _one_dimensional(values: object, what: Subject) -> AnyArray | list[Any]:
     array = np.asarray(values)
     if array.ndim == 0:
         raise InputError(
-            "{subject} must be a column of values, not a {kind}",
+            f"{{subject}} must be a column of values, not a {type(values).__name__}",
             value=values,
-            details={"kind": type(values).__name__},
             hint="list(...) of something iterable, .toarray() of something sparse; for column "
             "names use Sample.from_frame",
             **what.fields,
         )
-    if array.ndim == 2 and array.shape[1] == 1:
-        return array[:, 0]
-    if array.ndim != 1:
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
         raise InputError(
             "{subject} must be one column of values, not an array of shape {value}",
             value=array.shape,
             **what.fields,
         )
-    return array
+    return array.ravel()
 
 
 def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputError:
@@ -135,10 +319,8 @@ def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputE
 
 def _family(cell: object) -> type:
     """Integers and decimals mix; text, booleans and dates do not."""
-    is_number = isinstance(cell, int | float | np.integer | np.floating) and not isinstance(
-        cell, bool
-    )
-    return float if is_number else type(cell)
+    is_number = isinstance(cell, int | float | np.integer | np.floating)
+    return float if is_number and not isinstance(cell, bool) else type(cell)
 
 
 def _is_null(cell: object) -> bool:
@@ -157,20 +339,24 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
     what = Subject("x", name)
     column = _as_said(name, as_arrow(values, what), what, kinds)
     if not partial and len(column) and column.missing.all():
-        told = "{subject} holds no value in any row"
-        raise InputError(told, hint="leave it out", details={"is_empty": True}, **what.fields)
+        raise InputError(
+            "{subject} holds no value in any row",
+            hint="leave it out",
+            details={"is_empty": True},
+            **what.fields,
+        )
     if not column.is_category:
-        refuse_infinite(column.values, what)
+        _refuse_infinite(column.values, what)
     return column
 
 
 def _as_said(name: str, array: pa.Array, what: Subject, kinds: Kinds) -> Column:
     labels = kinds.labels_of(name)
-    if labels is not None:
+    if labels is not None or name in kinds.categories:
         levels, codes = levels_and_codes(whole_numbers(array))
+        if labels is None:
+            return Column(name, "category", codes, levels)
         return Column(name, "category", codes, labelled(levels, labels), levels)
-    if name in kinds.categories:
-        return Column(name, "category", *reversed(levels_and_codes(whole_numbers(array))))
     if name in kinds.numbers:
         column = _encoded(name, as_numbers(array, what), what)
         return replace(column, declared=column.kind == "number")
@@ -180,7 +366,7 @@ def _as_said(name: str, array: pa.Array, what: Subject, kinds: Kinds) -> Column:
 def encode_numbers(values: object, what: Subject, *, lacking: bool = False) -> FloatArray:
     """Encode a column that must hold finite numbers in every row; `lacking` lets NaN pass."""
     array = as_arrow(values, what)
-    if not pa.types.is_null(array.type) and not _is_numeric(array.type):
+    if kind_of(array.type) not in ("null", "boolean", "number"):
         row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
         raise InputError(
             "{subject} must be numbers; {row} has {value}",
@@ -193,51 +379,11 @@ def encode_numbers(values: object, what: Subject, *, lacking: bool = False) -> F
     column = _encoded(what.argument, array, what)
     if not lacking:
         refuse_missing_rows(column.missing, what)
-    refuse_infinite(column.values, what)
+    _refuse_infinite(column.values, what)
     return column.values
 
 
-def kind_of(kind: pa.DataType) -> str:
-    """What an Arrow type holds, in a word."""
-    if pa.types.is_null(kind):
-        return "null"
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if _is_numeric(kind):
-        return "number"
-    if pa.types.is_temporal(kind):
-        return "date"
-    return "text" if pa.types.is_dictionary(kind) or _is_text(kind) else str(kind)
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-    return any(test(kind) for test in tests)
-
-
-def _encoded(name: str, array: pa.Array, what: Subject) -> Column:
-    kind = array.type
-    if pa.types.is_dictionary(kind) or _is_text(kind):
-        return _category(name, array, what)
-    if pa.types.is_boolean(kind):
-        return Column(name, "boolean", _floats(array.cast(pa.int8())))
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return Column(name, "date", _days(array.cast(pa.timestamp("us", _zone(kind)), safe=False)))
-    if pa.types.is_duration(kind):
-        return Column(name, "number", _days(array.cast(pa.duration("us"), safe=False)))
-    if pa.types.is_null(kind):
-        return Column(name, "number", np.full(len(array), np.nan))
-    if not _is_numeric(kind):
-        raise InputError(
-            "{subject} is of type {type}; give numbers, text, booleans or dates",
-            details={"type": str(kind)},
-            **what.fields,
-        )
-    return Column(name, "number", _floats(array))
-
-
-def refuse_infinite(values: FloatArray, what: Subject) -> None:
-    """Raise on the first infinite value."""
+def _refuse_infinite(values: FloatArray, what: Subject) -> None:
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.argmax(infinite))
@@ -251,24 +397,48 @@ def refuse_infinite(values: FloatArray, what: Subject) -> None:
         )
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def kind_of(kind: pa.DataType) -> str:
+    """What an Arrow type holds, in a word."""
+    words = {
+        "null": (pa.types.is_null,),
+        "boolean": (pa.types.is_boolean,),
+        "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+        "date": (pa.types.is_temporal,),
+        "text": (
+            pa.types.is_dictionary,
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+        ),
+    }
+    return next((word for word, tests in words.items() if any(t(kind) for t in tests)), str(kind))
 
 
-def _zone(kind: pa.DataType) -> str | None:
-    return kind.tz if pa.types.is_timestamp(kind) else None
+def _encoded(name: str, array: pa.Array, what: Subject) -> Column:
+    kind, holds = array.type, kind_of(array.type)
+    if holds == "text":
+        return _category(name, array, what)
+    if holds == "null":
+        return Column(name, "number", np.full(len(array), np.nan))
+    if holds == "boolean":
+        return Column(name, "boolean", _floats(array.cast(pa.int8())))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        moments = array.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        return Column(name, "date", _floats(moments.cast(pa.int64())) / MICROSECONDS_PER_DAY)
+    if pa.types.is_duration(kind):
+        spans = array.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return Column(name, "number", _floats(spans) / MICROSECONDS_PER_DAY)
+    if holds != "number":
+        raise InputError(
+            f"{{subject}} is of type {kind}; give numbers, text, booleans or dates", **what.fields
+        )
+    return Column(name, "number", _floats(array))
 
 
 def _floats(array: pa.Array) -> FloatArray:
     """Copy to float64, missing as NaN."""
     numbers = array.cast(pa.float64(), safe=False)
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _days(array: pa.Array) -> FloatArray:
-    return _floats(array.cast(pa.int64())) / MICROSECONDS_PER_DAY
 
 
 def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
@@ -278,7 +448,9 @@ def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
         array = _comparable_levels(array)
         ordered = array.dictionary.to_pylist() if array.type.ordered else None
         array = array.dictionary_decode()
-    array = _plain_moments(array)
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        with suppress(pa.ArrowInvalid):  # finer than microseconds: objects of pandas
+            array = array.cast(pa.timestamp("us", array.type.tz))
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if pa.types.is_floating(array.type):
@@ -288,39 +460,33 @@ def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
     if ordered is not None:
         position = {level: k for k, level in enumerate(ordered)}
         order = np.argsort([position[level] for level in encoded.dictionary.to_pylist()])
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
     levels = encoded.dictionary.take(pa.array(order)).to_pylist()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return tuple(levels), np.where(codes < 0, -1, rank[codes] if rank.size else -1)
+    return tuple(levels), ranks(encoded, order)
 
 
-def _plain_moments(array: pa.Array) -> pa.Array:
-    """Moments in microseconds, where none is finer: Arrow gives others as objects of pandas."""
-    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
-        with suppress(pa.ArrowInvalid):  # digits would be lost
-            return array.cast(pa.timestamp("us", array.type.tz))
-    return array
+def ranks(encoded: pa.DictionaryArray, order: AnyArray) -> IntArray:
+    """The place of each row's value in an order of the distinct ones; -1 where it is missing."""
+    rank = np.full(order.size + 1, -1, dtype=np.int64)  # the last stands for missing
+    rank[order] = np.arange(order.size)
+    return np.asarray(rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
 
 
 def _comparable_levels(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """Turn levels that Arrow cannot compare, such as intervals, into their text."""
-    if pa.types.is_nested(array.type.value_type) or isinstance(
-        array.type.value_type, pa.BaseExtensionType
-    ):
-        levels = pa.array([str(level) for level in array.dictionary.to_pandas()])
-        return pa.DictionaryArray.from_arrays(array.indices, levels, ordered=array.type.ordered)
-    return array
+    kind = array.type.value_type
+    if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
+        return array
+    levels = pa.array([str(level) for level in array.dictionary.to_pandas()])
+    return pa.DictionaryArray.from_arrays(array.indices, levels, ordered=array.type.ordered)
 
 
 def _category(name: str, array: pa.Array, what: Subject) -> Column:
     levels, codes = levels_and_codes(array)
-    if _is_text(array.type) and len(levels) > MAX_TEXT_LEVELS:
+    if len(levels) > MAX_TEXT_LEVELS and not pa.types.is_dictionary(array.type):
         row = int(np.argmax(codes >= 0))
         raise InputError(
             "{subject} is text with {levels} different values ({row} has {value}); leave it out, "
-            "group it, or "
-            "say what it is with {number} or {category}",
+            "group it, or say what it is with {number} or {category}",
             row=row,
             value=levels[codes[row]],
             details={

@@ -23,14 +23,14 @@ from itrust._core import (
     Subject,
     as_seed,
     checked_count,
+    counted,
     did_you_mean,
     first_line,
     listed,
     shown,
 )
 from itrust.data.design_intake import read_design
-from itrust.data.encoding import as_arrow, levels_and_codes
-from itrust.data.frames import by_name, columns_of, same_length
+from itrust.data.encoding import as_arrow, by_name, columns_of, levels_and_codes, same_length
 from itrust.data.intake import LABEL, same_index
 
 REST = "another class"  # the value of the label that counts as 0, in one class against the rest
@@ -106,56 +106,47 @@ def predicted_rows(
     positive, notes = (None, ()) if every_class else _positive(known, labels, pos_label)
     folds = 0
     if cv is None:
-        matrix = _probabilities(model, X)
+        predicted = _probabilities(model, X)
     else:
         cluster = drawn.get("cluster")
         groups = None if cluster is None else read_design(codes.size, cluster=cluster).cluster
-        matrix, folds = _out_of_fold(model, X, np.array(labels)[codes], cv, groups, rng)
+        predicted, folds = _out_of_fold(model, X, np.array(labels)[codes], cv, groups, rng)
         notes = (*notes, FOLDS_NOTE.format(folds=folds))
-    every = _every_column(matrix, known, codes.size) if every_class else None
-    p = _column_of(matrix, known, positive, codes.size) if every is None else every
-    several = len(known) > 2 and every is None
+    p = _by_class(predicted, known, codes.size)
+    against_rest = len(known) > 2 and not every_class
     return PredictedRows(
-        y=np.array([label == positive for label in labels])[codes] if several else y,
-        p=p,
+        y=np.array([label == positive for label in labels])[codes] if against_rest else y,
+        p=p if every_class else p[:, known.index(positive)],
         x=covariates,
         others={k: v for k, v in columns.items() if k not in covariates and k not in named},
         roles=drawn,
         label=_name_of(y),
-        positive=True if several else positive,
-        one_class=positive if several else None,
+        positive=True if against_rest else positive,
+        one_class=positive if against_rest else None,
         notes=notes,
         folds=folds,
-        classes=() if every is None else tuple(known),
+        classes=tuple(known) if every_class else (),
     )
 
 
 def _refuse_no_probabilities(model: object) -> None:
+    is_class = isinstance(model, type)
     name = model.__name__ if isinstance(model, type) else type(model).__name__
-    if isinstance(model, type):
-        raise InputError(
-            "{name} is a class, not a fitted model; make one and fit it: {name}().fit(X_train, "
-            "y_train)",
-            argument="model",
-            value=model,
-            details={"name": name},
-        )
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and not is_class:
         return
-    if not any(hasattr(model, trait) for trait in ("decision_function", "classes_")):
-        raise InputError(
-            "this {name} is no classifier: it has neither predict_proba nor classes_",
-            argument="model",
-            value=model,
-            details={"name": name},
+    if is_class:
+        problem = (
+            f"{name} is a class, not a fitted model; make one and fit it: "
+            f"{name}().fit(X_train, y_train)"
         )
-    raise InputError(
-        "this {name} has no predict_proba, so it gives no probabilities; "
-        "sklearn.calibration.CalibratedClassifierCV({name}(...)) gives a classifier some",
-        argument="model",
-        value=model,
-        details={"name": name},
-    )
+    elif hasattr(model, "decision_function") or hasattr(model, "classes_"):
+        problem = (
+            f"this {name} has no predict_proba, so it gives no probabilities; "
+            f"sklearn.calibration.CalibratedClassifierCV({name}(...)) gives a classifier some"
+        )
+    else:
+        problem = f"this {name} is no classifier: it has neither predict_proba nor classes_"
+    raise InputError(problem, argument="model", value=model)
 
 
 def _columns_and_roles(
@@ -168,12 +159,11 @@ def _columns_and_roles(
         columns = by_name(list(zip(names, columns.values(), strict=True)))
     rows = len(next(iter(columns.values()))) if columns else n  # type: ignore[arg-type]
     same_length(Subject("X"), rows, n)
-    drawn: dict[str, object] = {}
-    for role, value in roles.items():
-        if isinstance(value, str):
-            drawn[role] = columns[_known(value, list(columns), role)]
-        elif value is not None:
-            drawn[role] = value
+    drawn = {
+        role: columns[_known(value, list(columns), role)] if isinstance(value, str) else value
+        for role, value in roles.items()
+        if value is not None
+    }
     return columns, drawn
 
 
@@ -196,13 +186,10 @@ def _covariates(
                 argument="on",
             )
         return {name: column for name, column in columns.items() if name not in named}
-    if isinstance(on, str | Integral):
-        on = [on]
-    if not isinstance(on, list | tuple | set | frozenset) or not all(
-        isinstance(key, str | Integral) for key in on
-    ):
+    keys = on if isinstance(on, list | tuple | set | frozenset) else [on]
+    if not all(isinstance(key, str | Integral) for key in keys):
         return columns_of(on, Subject("on"))
-    return {name: columns[name] for name in (_known(key, list(columns), "on") for key in on)}
+    return {name: columns[name] for name in (_known(key, list(columns), "on") for key in keys)}
 
 
 def _known(key: object, names: list[str], argument: str) -> str:
@@ -220,9 +207,10 @@ def _known(key: object, names: list[str], argument: str) -> str:
 
 def _classes(model: object, labels: tuple[Any, ...], *, fitted: bool) -> list[Any]:
     """The model's classes in the order of its columns; those of the labels before it is fitted."""
-    found = getattr(model, "classes_", None) if fitted else None
-    # Before the fit, as `cross_val_predict` sorts them.
-    known = np.asarray(found if found is not None else np.unique(np.array(labels))).ravel().tolist()
+    classes = getattr(model, "classes_", None) if fitted else None
+    if classes is None:
+        classes = np.unique(np.array(labels))  # before the fit, as `cross_val_predict` sorts them
+    known: list[Any] = np.asarray(classes).ravel().tolist()
     strange = [label for label in labels if label not in known]
     if strange:
         raise InputError(
@@ -263,37 +251,31 @@ def _positive(
 def _probabilities(model: Any, X: object) -> AnyArray:
     from sklearn.exceptions import NotFittedError
 
+    name = type(model).__name__
     try:
         return np.asarray(model.predict_proba(X))
     except NotFittedError:
-        name = type(model).__name__
         raise InputError(
-            "this {name} is not fitted yet; call model.fit(X_train, y_train) first, on other rows "
+            f"this {name} is not fitted yet; call model.fit(X_train, y_train) first, on other rows "
             "than these",
             argument="model",
             value=model,
             hint="or pass {} to judge predictions of models that are fitted to folds of these rows",
             settings=[Setting("cv", 5)],
-            details={"name": name},
         ) from None
     except InputError:  # which is a ValueError, and has its sentence
         raise
     except (TypeError, ValueError) as error:
-        raise _refusal(model, X, error) from error
-
-
-def _refusal(model: object, X: object, error: Exception) -> InputError:
-    """The sentence for a model that does not take the rows; columns that X lacks are named."""
-    columns, trained = getattr(X, "columns", None), getattr(model, "feature_names_in_", None)
-    lacks = [] if columns is None or trained is None else [c for c in trained if c not in columns]
-    return InputError(
-        "this {name} gives no probabilities for {argument}: {reason}",
-        argument="X",
-        hint=f"it was trained with {listed(lacks)}, which X lacks"
-        if lacks
-        else "it needs the columns that it was trained with, prepared in the same way",
-        details={"name": type(model).__name__, "reason": first_line(error)},
-    )
+        columns, trained = getattr(X, "columns", None), getattr(model, "feature_names_in_", ())
+        lacks = [] if columns is None else [name for name in trained if name not in columns]
+        raise InputError(
+            f"this {name} gives no probabilities for {{argument}}: {{reason}}",
+            argument="X",
+            hint=f"it was trained with {listed(lacks)}, which X lacks"
+            if lacks
+            else "it needs the columns that it was trained with, prepared in the same way",
+            details={"reason": first_line(error)},
+        ) from error
 
 
 def _out_of_fold(
@@ -313,9 +295,19 @@ def _out_of_fold(
     if isinstance(cv, Integral):
         folds = checked_count(cv, "cv", at_least=2)
         rarest = int(np.unique(labels, return_counts=True)[1].min())
-        _refuse_many_folds(folds, rarest, "row with the rarer label", "rows with the rarer label")
+        available = {f"{counted(rarest, 'row')} with the rarer label": rarest}
         if groups is not None:
-            _refuse_many_folds(folds, int(np.unique(groups).size), "cluster", "clusters")
+            clusters = int(np.unique(groups).size)
+            available[counted(clusters, "cluster")] = clusters
+        for words, count in available.items():
+            if count < folds:
+                raise InputError(
+                    f"{{given}} is too many: there {'is' if count == 1 else 'are'} {words}",
+                    argument="cv",
+                    value=folds,
+                    count=count,
+                    details={"given": Setting("cv", folds)},
+                )
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = kind(folds, shuffle=True, random_state=as_seed(rng) % 2**32)
     elif not isinstance(cv, str) and (hasattr(cv, "split") or isinstance(cv, Iterable)):
@@ -329,60 +321,34 @@ def _out_of_fold(
         )
     folds = int(splitter.get_n_splits(X, labels, groups))
     try:
-        found = cross_val_predict(
+        predicted = cross_val_predict(
             model, X, labels, cv=splitter, groups=groups, method="predict_proba"
         )
     except InputError:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(
-            "there are no out-of-fold predictions of this {name}: {reason}",
+            f"there are no out-of-fold predictions of this {type(model).__name__}: {{reason}}",
             argument="cv",
             value=cv,
-            details={"name": type(model).__name__, "reason": first_line(error)},
+            details={"reason": first_line(error)},
         ) from error
-    return np.asarray(found), folds
+    return np.asarray(predicted), folds
 
 
-def _refuse_many_folds(folds: int, available: int, one: str, several: str) -> None:
-    if available < folds:
-        raise InputError(
-            f"{{given}} is too many: there {'is' if available == 1 else 'are'} {available} "
-            f"{one if available == 1 else several}",
-            argument="cv",
-            value=folds,
-            count=available,
-            details={"given": Setting("cv", folds)},
-        )
-
-
-def _every_column(matrix: AnyArray, known: list[Any], n: int) -> FloatArray:
-    """The columns of all classes, (n, K); of one column, the probability of the second class."""
-    if len(known) == 2:
-        second = _column_of(matrix, known, known[1], n)
-        if matrix.ndim == 1 or matrix.shape[1] == 1:
-            return np.column_stack([1 - second, second])
-    else:
-        _column_of(matrix, known, known[-1], n)  # raises unless there is a column for each
-    return np.array(matrix, dtype=float, order="F")
-
-
-def _column_of(matrix: AnyArray, known: list[Any], positive: object, n: int) -> FloatArray:
-    """The column of the positive label; of one column, the probability of the second class."""
-    place = known.index(positive)
-    if matrix.ndim == 1 or matrix.shape[1:] == (1,):
-        p = np.asarray(matrix, dtype=float).ravel()
-        p = p if place == 1 else 1 - p
-    elif matrix.ndim == 2 and matrix.shape[1] == len(known):
-        p = np.asarray(matrix[:, place], dtype=float)
-    else:
+def _by_class(predicted: AnyArray, known: list[Any], n: int) -> FloatArray:
+    """The probabilities of all classes, (n, K); one column alone is that of the second of two."""
+    p: FloatArray = np.array(predicted, dtype=float, order="F")
+    if len(known) == 2 and (p.ndim == 1 or p.shape[1:] == (1,)):
+        p = np.column_stack([1 - p.ravel(), p.ravel()])
+    if p.shape[1:] != (len(known),):
         raise InputError(
             "predict_proba gives an array of shape {value}, but there are {count} classes",
             argument="model",
-            value=matrix.shape,
+            value=p.shape,
             count=len(known),
         )
-    same_length(Subject("predict_proba"), p.size, n)
+    same_length(Subject("predict_proba"), len(p), n)
     return p
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from itrust._core import FloatArray, IntArray, keyed_fractions, smallest_tickets, tickets
 from itrust.data.column import Column
 from itrust.data.formats import FilePart
-from itrust.data.kinds import MAX_VALUES
+from itrust.data.oddities import MAX_VALUES
 from itrust.data.rows import Points
 from itrust.data.source import Pilot, Source
 

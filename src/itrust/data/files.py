@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
 from itrust.data.class_intake import class_columns, names_several
+from itrust.data.encoding import frame_columns
 from itrust.data.extract import (
     RUN_ROWS,
     RUNS,
@@ -32,17 +33,15 @@ from itrust.data.extract import (
 )
 from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
-from itrust.data.frames import frame_columns
+from itrust.data.grammar import as_condition
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
-from itrust.data.predicates.algebra import Predicate
-from itrust.data.predicates.reader import as_condition
+from itrust.data.predicates import Predicate
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample, refuse_positive
 from itrust.data.selection import RowSelection, read_na_values
 from itrust.data.source import Candidates, Pilot, smallest_of
-from itrust.data.time_blocks import AUTO
-from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
+from itrust.data.units import AUTO, UnitColumn, replicate_columns, unit_columns
 
 WINDOW_ROWS = 65_536  # that are read and checked at once
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"

@@ -17,9 +17,9 @@ from itrust.data.intake import (
     refuse_among_covariates,
 )
 from itrust.data.kinds import Kinds
-from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates import Predicate
 from itrust.data.selection import RowSelection, Selected
-from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
+from itrust.data.units import UnitColumn, replicate_columns, unit_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,12 +29,15 @@ from itrust._core import (
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design, refuse_odd_units
 from itrust.data.dropping import Kept, Lacking, covariate_masks, kept_rows
-from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
-from itrust.data.frames import (
+from itrust.data.encoding import (
+    as_arrow,
     by_name,
     columns_of,
+    encode,
+    encode_numbers,
     frame_columns,
     in_narwhals,
+    levels_and_codes,
     refuse_duplicates,
     refuse_missing_rows,
     rows_to_columns,

@@ -12,21 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import (
-    AnyArray,
     Argument,
     InputError,
     Setting,
     Subject,
     did_you_mean,
-    in_door_words,
-    listed,
 )
 
 Labels = Mapping[Any, str]
 CATEGORIES, NUMBERS, LABELS = "categories", "numbers", "value_labels"
-MAX_VALUES = 10  # of a number, up to which its values are groups as well
-MIN_ROWS = 3  # for each of them, on average
-MAX_NOTED = 6  # columns that a note names
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +52,15 @@ class Kinds:
 
     def among(self, known: Sequence[str]) -> None:
         """Refuse a name that no column has."""
-        for argument in (CATEGORIES, NUMBERS, LABELS):
-            for name in getattr(self, argument):
-                if name not in known:
-                    raise InputError(
-                        "{argument}: there is no column {value}; {guess}",
-                        argument=argument,
-                        value=name,
-                        details={"guess": did_you_mean(name, known)},
-                    )
+        said = [(a, name) for a in (CATEGORIES, NUMBERS, LABELS) for name in getattr(self, a)]
+        for argument, name in said:
+            if name not in known:
+                raise InputError(
+                    "{argument}: there is no column {value}; {guess}",
+                    argument=argument,
+                    value=name,
+                    details={"guess": did_you_mean(name, known)},
+                )
 
     @property
     def is_said(self) -> bool:
@@ -78,7 +72,7 @@ class Kinds:
         return {
             CATEGORIES: [name for name in self.categories if name in names],
             NUMBERS: [name for name in self.numbers if name in names],
-            LABELS: {name: own for name, own in self.value_labels.items() if name in names},
+            LABELS: {name: said for name, said in self.value_labels.items() if name in names},
         }
 
     def labels_of(self, name: str) -> Labels | None:
@@ -144,7 +138,7 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
     try:
         return cells.cast(pa.float64())
     except pa.ArrowInvalid:
-        bad = [row for row, cell in enumerate(cells.to_pylist()) if not _is_number(cell)]
+        bad = rows_not_cast(cells, pa.float64())
         raise InputError(
             "{subject} holds text that is no number; {row} has {value}{more}",
             row=bad[0],
@@ -157,12 +151,16 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
         ) from None
 
 
-def _is_number(cell: str | None) -> bool:
-    """Whether Arrow takes a text for a number; Python also takes 1_000."""
-    try:
-        return cell is None or ("_" not in cell and float(cell) == float(cell))
-    except ValueError:
-        return False
+def rows_not_cast(array: pa.Array, kind: pa.DataType) -> list[int]:
+    """Rows whose value Arrow cannot turn into a type."""
+
+    def is_cast(cell: pa.Scalar) -> bool:
+        try:
+            return cell.cast(kind) is not None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return False
+
+    return [row for row, cell in enumerate(array) if not is_cast(cell)]
 
 
 def labelled(levels: Sequence[Any], labels: Labels) -> tuple[str, ...]:
@@ -215,13 +213,11 @@ def code_meant(labels: Labels, text: Any) -> Any:
     >>> code_meant({0: "no", 1: "yes"}, "yes"), code_meant({0: "no", 1: "yes"}, 1)
     (1, 1)
     """
-    found = [code for code, meaning in labels.items() if meaning == text]
-    close = [code for code, meaning in labels.items() if _folded(meaning) == _folded(text)]
-    return next(iter([*found, *close]), text)
-
-
-def _folded(text: Any) -> Any:
-    return text.strip().casefold() if isinstance(text, str) else text
+    codes = [code for code, meaning in labels.items() if meaning == text]
+    if not codes and isinstance(text, str):
+        folded = text.strip().casefold()
+        codes = [code for code, meaning in labels.items() if meaning.strip().casefold() == folded]
+    return codes[0] if codes else text
 
 
 def same_code(values: Sequence[Any], asked: Any) -> Any:
@@ -240,26 +236,8 @@ def with_meanings(values: Sequence[Any], labels: Labels) -> str:
     '1 (yes), 2 (no), 7'
     """
     by_code = {code_of(code): text for code, text in labels.items()}
-    told = [(_written(value), by_code.get(code_of(value))) for value in values]
-    return ", ".join(code if text is None else f"{code} ({text})" for code, text in told)
-
-
-def is_few(kind: str, values: AnyArray) -> bool:
-    """Whether a number has so few values that each may be a group: three to ten, not too rare."""
-    if kind != "number":
-        return False
-    present = values[~np.isnan(values)]
-    distinct = np.unique(present).size
-    return 2 < distinct <= MAX_VALUES and present.size > MIN_ROWS * distinct
-
-
-def few_values_note(names: Sequence[str]) -> list[str]:
-    """What is done with numbers of few values, and how to choose."""
-    if not names:
-        return []
-    some = list(names[:MAX_NOTED])
-    more = f" and {len(names) - MAX_NOTED} more" if len(names) > MAX_NOTED else ""
-    are = "is a number" if len(names) == 1 else "are numbers"
-    cures = [in_door_words(Setting(argument, some)) for argument in (CATEGORIES, NUMBERS)]
-    told = f"{listed(some)}{more} {are} with few values: checked as numbers and value by value"
-    return [f"{told}; if the values are codes, say {cures[0]}, if quantities, {cures[1]}"]
+    meanings = [by_code.get(code_of(value)) for value in values]
+    return ", ".join(
+        _written(value) if text is None else f"{_written(value)} ({text})"
+        for value, text in zip(values, meanings, strict=True)
+    )

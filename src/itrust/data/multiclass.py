@@ -31,13 +31,11 @@ from itrust.data.class_intake import (
     rows_that_sum_to_1,
 )
 from itrust.data.column import Column
-from itrust.data.copies import refuse_copies_of_classes
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, read_design, refuse_odd_units
-from itrust.data.encoding import as_arrow
+from itrust.data.encoding import as_arrow, same_length
 from itrust.data.estimators import REST, Classifier, Covariates, PredictedRows, predicted_rows
 from itrust.data.frame_roles import read_frame
-from itrust.data.frames import same_length
 from itrust.data.intake import (
     LABEL,
     PROB,
@@ -51,8 +49,8 @@ from itrust.data.intake import (
     settle_missing,
 )
 from itrust.data.kinds import PLAIN, Kinds
-from itrust.data.oddities import covariate_notes
-from itrust.data.predicates.algebra import Predicate
+from itrust.data.oddities import covariate_notes, refuse_copies_of_classes
+from itrust.data.predicates import Predicate
 from itrust.data.rows import Points, Predicted, called_impossible
 from itrust.data.sample import (
     NOTED_ROWS,

@@ -47,7 +47,7 @@ from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.population_files import PopulationScan
 from itrust.data.selection import SelectionCounts
 from itrust.data.source import smallest_of
-from itrust.data.unit_columns import UnitColumn
+from itrust.data.units import UnitColumn
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from itrust.data.class_intake import (
 )
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design
-from itrust.data.frames import same_length
+from itrust.data.encoding import same_length
 from itrust.data.intake import (
     PROB,
     MissingRule,
@@ -35,7 +35,7 @@ from itrust.data.intake import (
 )
 from itrust.data.kinds import Kinds
 from itrust.data.population import Population
-from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates import Predicate
 from itrust.data.rows import Points, Predicted
 from itrust.data.selection import RowSelection
 

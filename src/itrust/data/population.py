@@ -14,8 +14,7 @@ from itrust.data.class_intake import columns_in, names_several
 from itrust.data.column import Column
 from itrust.data.design import Design
 from itrust.data.design_intake import read_design
-from itrust.data.encoding import encode_numbers
-from itrust.data.frames import same_length
+from itrust.data.encoding import encode_numbers, same_length
 from itrust.data.intake import (
     PROB,
     MissingRule,
@@ -30,7 +29,7 @@ from itrust.data.intake import (
     settle_missing,
 )
 from itrust.data.kinds import Kinds
-from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates import Predicate
 from itrust.data.rows import Predicted
 from itrust.data.sample import Sample
 from itrust.data.selection import RowSelection

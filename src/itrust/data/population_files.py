@@ -17,7 +17,7 @@ from itrust.data.formats import AS_SEEN, Room, TextForm
 from itrust.data.intake import MissingRule
 from itrust.data.kinds import Kinds
 from itrust.data.population import Population
-from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates import Predicate
 from itrust.data.rows import Chunk, Points
 from itrust.data.source import smallest_of
 

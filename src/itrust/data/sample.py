@@ -29,13 +29,13 @@ from itrust._core import (
 )
 from itrust.data.class_intake import columns_in, names_several
 from itrust.data.column import Column
-from itrust.data.copies import refuse_copies_of_the_label
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes
+from itrust.data.encoding import is_frame
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
 from itrust.data.extract import Extract, extract_of_sample
 from itrust.data.frame_roles import read_frame
-from itrust.data.frames import is_frame
+from itrust.data.grammar import as_condition
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -45,10 +45,8 @@ from itrust.data.intake import (
     same_index,
 )
 from itrust.data.kinds import Kinds
-from itrust.data.oddities import covariate_notes
-from itrust.data.predicates.algebra import Predicate
-from itrust.data.predicates.lookup import PREDICTION
-from itrust.data.predicates.reader import as_condition
+from itrust.data.oddities import covariate_notes, refuse_copies_of_the_label
+from itrust.data.predicates import PREDICTION, Predicate
 from itrust.data.rows import Chunk, Points, Predicted, called_impossible
 from itrust.data.source import Pilot
 from itrust.data.units import Units

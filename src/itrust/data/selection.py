@@ -21,11 +21,9 @@ from itrust._core import (
 )
 from itrust.data.dropping import kept_rows, left_out_note, missing_in
 from itrust.data.encoding import as_arrow, encode
+from itrust.data.grammar import as_condition
 from itrust.data.kinds import PLAIN, Kinds
-from itrust.data.predicates.algebra import Predicate
-from itrust.data.predicates.grammar import in_backticks
-from itrust.data.predicates.lookup import PREDICTION
-from itrust.data.predicates.reader import as_condition
+from itrust.data.predicates import PREDICTION, Predicate, in_backticks
 from itrust.data.rows import Points
 
 NA_VALUES, WHERE = "na_values", "where"

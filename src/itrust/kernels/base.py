@@ -1,4 +1,7 @@
-"""Kernels as small immutable values that compose: `a * b`, `a + b`, `a.on("income")`."""
+"""Kernels as small immutable values that compose: `a * b`, `a + b`, `a.on("income")`.
+
+Here are those that need no distance: matches of categories, constants, matrices from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from itrust._core import InputError, did_you_mean, listed
-from itrust.data import Column
-from itrust.kernels.grams import Gram, SumGram, product
+import numpy as np
+
+from itrust._core import FloatArray, InputError, did_you_mean, listed
+from itrust.data import Column, share_codes
+from itrust.kernels.grams import (
+    ConstantGram,
+    DenseGram,
+    Gram,
+    MatchGram,
+    SumGram,
+    positions,
+    product,
+)
 
 
 class Kernel(ABC):
@@ -97,13 +110,13 @@ class Kernel(ABC):
         """
         if not names:
             raise InputError("on needs a name, as in .on('age')", argument="names", value=names)
-        for name in names:
-            if not isinstance(name, str):
-                raise InputError(
-                    "on takes names one by one, as in .on('age', 'sex'), not {value}",
-                    argument="names",
-                    value=name,
-                )
+        wrong = [name for name in names if not isinstance(name, str)]
+        if wrong:
+            raise InputError(
+                "on takes names one by one, as in .on('age', 'sex'), not {value}",
+                argument="names",
+                value=wrong[0],
+            )
         return On(self, names)
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  most do not need them
@@ -150,6 +163,9 @@ def _plain(value: Any) -> Any:
 class Compound(Kernel):
     """A kernel that is made of others."""
 
+    @abstractmethod
+    def __init__(self, parts: tuple[Kernel, ...]) -> None: ...
+
     @property
     @abstractmethod
     def parts(self) -> tuple[Kernel, ...]:
@@ -164,14 +180,10 @@ class Compound(Kernel):
         return any(part.is_positional for part in self.parts)
 
     def resolve(self, columns: Sequence[Column]) -> Kernel:
-        return self._of(tuple(part.resolve(columns) for part in self.parts))
+        return type(self)(tuple(part.resolve(columns) for part in self.parts))
 
     def widened(self, factor: float) -> Kernel:
-        return self._of(tuple(part.widened(factor) for part in self.parts))
-
-    @abstractmethod
-    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
-        """The same combination of other parts."""
+        return type(self)(tuple(part.widened(factor) for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -186,9 +198,6 @@ class Product(Compound):
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return self.factors
-
-    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
-        return Product(parts)
 
     @property
     def supremum(self) -> float:
@@ -217,7 +226,7 @@ class Sum(Compound):
         return " + ".join(repr(term) for term in self.terms)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return SumGram(tuple(term.gram(left, right) for term in self.terms))
+        return SumGram.of([term.gram(left, right) for term in self.terms])
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -226,9 +235,6 @@ class Sum(Compound):
     @property
     def supremum(self) -> float:
         return math.fsum(term.supremum for term in self.terms)
-
-    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
-        return Sum(parts)
 
 
 @dataclass(frozen=True)
@@ -279,7 +285,126 @@ class On(Kernel):
         return text if self.names[0] in text else f"{text} on {', '.join(self.names)}"
 
     def __repr__(self) -> str:
-        inner = (
-            f"({self.kernel!r})" if isinstance(self.kernel, Product | Sum) else repr(self.kernel)
-        )
+        inner = f"({self.kernel!r})" if isinstance(self.kernel, Compound) else repr(self.kernel)
         return f"{inner}.on({listed(self.names, max_items=99)})"
+
+
+@dataclass(frozen=True)
+class Delta(Kernel):
+    """1 where the values are equal, `otherwise` where they differ.
+
+    On several columns it is the product over the columns. Numbers and dates have to match exactly.
+
+    Parameters
+    ----------
+    otherwise : float
+        The value for a pair that differs, in [0, 1]. By default 0, which compares rows of the same
+        group alone; above 0 the groups borrow strength from each other.
+    """
+
+    otherwise: float = 0.0
+    supremum = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.otherwise <= 1:
+            raise InputError(
+                "Delta needs a value between 0 and 1 off the match, not {value}",
+                argument="otherwise",
+                value=self.otherwise,
+            )
+
+    def __repr__(self) -> str:
+        return f"Delta({self.otherwise:g})" if self.otherwise else "Delta()"
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        if self.otherwise == 0:
+            return MatchGram(*share_codes(left, right), otherwise=0.0)
+        pairs = [share_codes([a], [b]) for a, b in zip(left, right, strict=True)]
+        return product([MatchGram(*codes, otherwise=self.otherwise) for codes in pairs])
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """The same value for every pair; on the covariates it asks about overall calibration alone.
+
+    Parameters
+    ----------
+    value : float
+        The value, 0 or above; 1 by default.
+    """
+
+    value: float = 1.0
+    reads_columns = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value < float("inf"):
+            raise InputError(
+                "Constant needs a value that is not negative, not {value}",
+                argument="value",
+                value=self.value,
+            )
+
+    def __repr__(self) -> str:
+        return "Constant()" if self.value == 1 else f"Constant({self.value:g})"
+
+    @property
+    def supremum(self) -> float:
+        return self.value
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        return ConstantGram(*positions((len(left[0]), len(right[0]))), self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """A kernel matrix that was computed elsewhere, for the rows of one sample.
+
+    Parameters
+    ----------
+    matrix : (n, n) array of float
+        Symmetric, positive semi-definite and finite; entry (i, j) belongs to rows i and j.
+    """
+
+    matrix: Any
+    is_positional, reads_columns = True, False
+
+    def __post_init__(self) -> None:
+        matrix: FloatArray = np.array(self.matrix, dtype=float)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise InputError(
+                "Precomputed needs a square matrix, not one of shape {value}",
+                argument="matrix",
+                value=matrix.shape,
+            )
+        wrong = ~np.isfinite(matrix) | (np.abs(matrix - matrix.T) > 1e-8 * np.abs(matrix).max())
+        if wrong.any():
+            i, j = np.unravel_index(np.argmax(wrong), wrong.shape)
+            raise InputError(
+                f"Precomputed needs a finite, symmetric matrix; entry ({i}, {j}) is "
+                f"{matrix[i, j]:g}, entry ({j}, {i}) is {matrix[j, i]:g}",
+                argument="matrix",
+                value=matrix[i, j],
+            )
+        matrix.flags.writeable = False
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def supremum(self) -> float:
+        return float(np.abs(self.matrix).max())
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        n = len(self.matrix)
+        if len(left[0]) != n or len(right[0]) != n:
+            raise InputError(
+                f"the precomputed matrix has {n} rows, the sample {len(left[0])}; after `take` or "
+                "`split` pass matrix[rows][:, rows]",
+                argument="matrix",
+                value=n,
+            )
+        return DenseGram(*positions(self.matrix.shape), self.matrix)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kernel": "Precomputed", "rows": len(self.matrix)}
+
+    def __repr__(self) -> str:
+        return f"Precomputed(<{len(self.matrix)} x {len(self.matrix)}>)"

@@ -27,17 +27,28 @@ IN_TWOS = math.log2(math.e)  # exp(x) = 2^(x times this)
 Rows = slice | IntArray
 
 
+@dataclass(frozen=True, eq=False)
 class Gram(ABC):
-    """A kernel matrix between n left and m right points, handed out in blocks."""
+    """A kernel matrix between n left and m right points, handed out in blocks.
+
+    It has what is kept of each point, one row of `left` or `right`: features, a code, a position.
+    """
+
+    left: AnyArray
+    right: AnyArray
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Numbers n and m of left and right points."""
+        return len(self.left), len(self.right)
 
     @abstractmethod
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         """Evaluate some rows and columns."""
+
+    def factor(self, rows: Rows, cols: Rows) -> AnyArray:
+        """Evaluate them to be taken in by another block; truth values will do."""
+        return self.block(rows, cols)
 
     def block_as(self, rows: Rows, cols: Rows, dtype: DTypeLike) -> AnyArray:
         """Evaluate some rows and columns in single or double precision, ready for a product."""
@@ -51,44 +62,16 @@ class Gram(ABC):
 
     def take(self, points: IntArray) -> Gram:
         """Keep some points; left and right must be the same."""
-        return TakenGram(self, points)
-
-
-@dataclass(frozen=True, eq=False)
-class TakenGram(Gram):
-    """Some points of another matrix, left and right alike."""
-
-    base: Gram
-    points: IntArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.points.size, self.points.size
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self.base.block(self.points[rows], self.points[cols])
-
-    def diagonal(self) -> FloatArray:
-        return self.base.diagonal()[self.points]
-
-
-@dataclass(frozen=True, eq=False)
-class _SidedGram(Gram):
-    """A matrix from what is kept of each point, one row of `left` or `right` for each."""
-
-    left: AnyArray
-    right: AnyArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
-
-    def take(self, points: IntArray) -> Gram:
         return replace(self, left=self.left[points], right=self.right[points])
 
 
+def positions(shape: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """What is kept of points that are known by their position alone."""
+    return np.arange(shape[0]), np.arange(shape[1])
+
+
 @dataclass(frozen=True, eq=False)
-class GaussianGram(_SidedGram):
+class GaussianGram(Gram):
     """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry."""
 
     @cached_property
@@ -136,7 +119,7 @@ def _distances(left: FloatArray, right: FloatArray, metric: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceGram(_SidedGram):
+class DistanceGram(Gram):
     """A profile of the distance between features already divided by their widths."""
 
     metric: Literal["cityblock", "euclidean"]
@@ -150,37 +133,31 @@ class DistanceGram(_SidedGram):
 
 
 @dataclass(frozen=True, eq=False)
-class MatchGram(_SidedGram):
+class LinearGram(Gram):
+    """Inner products of features already divided by their widths."""
+
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        return np.asarray(self.left[rows] @ self.right[cols].T)
+
+    def diagonal(self) -> FloatArray:
+        return np.asarray(np.square(self.left).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class MatchGram(Gram):
     """1 where codes are equal, `otherwise` where they differ."""
 
     otherwise: float
 
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+    def factor(self, rows: Rows, cols: Rows) -> AnyArray:
         same = self.left[rows][:, None] == self.right[cols]
-        return np.where(same, 1.0, self.otherwise)
-
-    def multiply_into(self, block: FloatArray, rows: Rows, cols: Rows) -> None:
-        """Multiply a block of another kernel in place."""
-        same = self.left[rows][:, None] == self.right[cols]
-        np.multiply(
-            block, same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise), block
-        )
-
-    def diagonal(self) -> FloatArray:
-        return np.ones(self.left.size)
-
-
-@dataclass(frozen=True, eq=False)
-class LinearGram(_SidedGram):
-    """Inner products of features already divided by their widths."""
+        return same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise)
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        products: FloatArray = self.left[rows] @ self.right[cols].T
-        return products
+        return self.factor(rows, cols).astype(float)
 
     def diagonal(self) -> FloatArray:
-        norms: FloatArray = np.square(self.left).sum(axis=1)
-        return norms
+        return np.ones(len(self.left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,21 +165,12 @@ class ConstantGram(Gram):
     """The same value everywhere."""
 
     value: float
-    size: tuple[int, int]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.size
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        left, right = (
-            np.arange(size)[chosen].size
-            for size, chosen in zip(self.size, (rows, cols), strict=True)
-        )
-        return np.full((left, right), self.value)
+        return np.full((len(self.left[rows]), len(self.right[cols])), self.value)
 
     def diagonal(self) -> FloatArray:
-        return np.full(self.size[0], self.value)
+        return np.full(len(self.left), self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,60 +179,47 @@ class DenseGram(Gram):
 
     matrix: FloatArray
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, m = self.matrix.shape
-        return n, m
-
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self.matrix[rows][:, cols].copy()
+        return np.asarray(self.matrix[np.ix_(self.left[rows], self.right[cols])])
 
     def diagonal(self) -> FloatArray:
-        return np.diagonal(self.matrix).copy()
+        return np.asarray(self.matrix[self.left, self.right])
 
 
 @dataclass(frozen=True, eq=False)
-class _EntrywiseGram(Gram):
+class CombinedGram(Gram):
     """Matrices of the same shape, combined entry by entry."""
 
+    combine: ClassVar[np.ufunc]
     parts: tuple[Gram, ...]
 
-    combined: ClassVar[np.ufunc]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.parts[0].shape
+    @classmethod
+    def of(cls, parts: Sequence[Gram]) -> CombinedGram:
+        """Combine matrices as they are."""
+        return cls(*positions(parts[0].shape), tuple(parts))
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        rows, cols = self.left[rows], self.right[cols]
         first, *rest = self.parts
-        result = first.block(rows, cols)
+        block = first.block(rows, cols)
         for part in rest:
-            self._take_in(result, part, rows, cols)
-        return result
-
-    def _take_in(self, result: FloatArray, part: Gram, rows: Rows, cols: Rows) -> None:
-        self.combined(result, part.block(rows, cols), out=result)
+            self.combine(block, part.factor(rows, cols), out=block)
+        return block
 
     def diagonal(self) -> FloatArray:
-        return reduce(self.combined, (part.diagonal() for part in self.parts))
+        return reduce(self.combine, (part.diagonal() for part in self.parts))[self.left]
 
 
-class SumGram(_EntrywiseGram):
+class SumGram(CombinedGram):
     """Entrywise sum."""
 
-    combined = np.add
+    combine = np.add
 
 
-class ProductGram(_EntrywiseGram):
+class ProductGram(CombinedGram):
     """Entrywise product; build it with `product`, which fuses what it can."""
 
-    combined = np.multiply
-
-    def _take_in(self, result: FloatArray, part: Gram, rows: Rows, cols: Rows) -> None:
-        if isinstance(part, MatchGram):
-            part.multiply_into(result, rows, cols)
-        else:
-            super()._take_in(result, part, rows, cols)
+    combine = np.multiply
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,16 +229,11 @@ class PowerGram(Gram):
     base: Gram
     power: Literal[2, 3]
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.base.shape
-
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        result = self.base.block(rows, cols)
-        return self._raised(result)
+        return self._raised(self.base.block(self.left[rows], self.right[cols]))
 
     def diagonal(self) -> FloatArray:
-        return self._raised(self.base.diagonal())
+        return self._raised(self.base.diagonal()[self.left])
 
     def _raised(self, values: FloatArray) -> FloatArray:
         return values * values if self.power == 2 else values * values * values
@@ -297,7 +247,7 @@ def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
         return gram
     if isinstance(gram, ProductGram):
         return product([power_of(part, power) for part in gram.parts])
-    return PowerGram(gram, power)
+    return PowerGram(*positions(gram.shape), gram, power)
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
@@ -307,7 +257,7 @@ def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
     others = tuple(factor for factor in factors if factor not in exact)
     if not exact:
         return gram, None
-    smooth = product(others) if others else ConstantGram(1.0, gram.shape)
+    smooth = product(others) if others else ConstantGram(gram.left, gram.right, 1.0)
     return smooth, reduce(_both_match, exact)
 
 
@@ -324,20 +274,14 @@ def product(grams: Sequence[Gram]) -> Gram:
     gaussian = [gram for gram in flat if isinstance(gram, GaussianGram)]
     exact = [gram for gram in flat if isinstance(gram, MatchGram) and gram.otherwise == 0]
     others = [gram for gram in flat if gram not in gaussian and gram not in exact]
-    fused: list[Gram] = []
+    # A match is cheapest as a mask on something else, so it never leads when it can follow.
+    fused: list[Gram] = sorted(others, key=lambda gram: isinstance(gram, MatchGram))
     if gaussian:
-        fused.append(
-            GaussianGram(
-                np.hstack([gram.left for gram in gaussian]),
-                np.hstack([gram.right for gram in gaussian]),
-            )
-        )
-    fused.extend(others)
+        sides = ([gram.left for gram in gaussian], [gram.right for gram in gaussian])
+        fused.insert(0, GaussianGram(*map(np.hstack, sides)))
     if exact:
         fused.append(reduce(_both_match, exact))
-    # A match is cheapest as a mask on something else, so it never leads when it can follow.
-    fused.sort(key=lambda gram: isinstance(gram, MatchGram))
-    return fused[0] if len(fused) == 1 else ProductGram(tuple(fused))
+    return fused[0] if len(fused) == 1 else ProductGram.of(fused)
 
 
 def _both_match(a: MatchGram, b: MatchGram) -> MatchGram:

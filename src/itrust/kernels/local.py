@@ -9,11 +9,9 @@ from typing import Any
 
 from itrust._core import InputError, listed
 from itrust.data import Column, Points
-from itrust.kernels.base import Compound, Kernel, On, Product
-from itrust.kernels.discrete import Constant, Delta
+from itrust.kernels.base import Compound, Constant, Delta, Kernel, On, Product
 from itrust.kernels.grams import Gram, product
-from itrust.kernels.smooth import RBF
-from itrust.kernels.widths import Median
+from itrust.kernels.smooth import RBF, Median
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Kernels on numbers: RBF, Laplace, Matern, rational quadratic, linear; one width a column.
 
+Rules choose a width from one column of values; labels never come near them.
 With missing values (`missing="level"`) each is multiplied by a match of the missing
 indicators, and a missing value adds no distance.
 """
@@ -7,7 +8,7 @@ indicators, and a missing value adds no distance.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -18,9 +19,103 @@ from itrust._core import FloatArray, InputError, counted, listed
 from itrust.data import Column, share_codes
 from itrust.kernels.base import Kernel
 from itrust.kernels.grams import DistanceGram, GaussianGram, Gram, LinearGram, MatchGram, product
-from itrust.kernels.widths import Median, WidthRule
 
-Width = float | Sequence[float] | WidthRule
+# Medians of distances are taken over this many order statistics: exact up to there, and
+# beyond it independent of the order of the rows.
+MAX_POINTS = 500
+
+
+class WidthRule(ABC):
+    """Chooses a width from the values that are present in one column."""
+
+    @abstractmethod
+    def __call__(self, present: FloatArray) -> float:
+        """Choose a width.
+
+        Labels are not handed in, so that no rule can look at them.
+
+        Parameters
+        ----------
+        present : (m,) array of float
+            The values of a column, none of them missing.
+
+        Returns
+        -------
+        float
+            A positive width.
+        """
+
+
+@dataclass(frozen=True)
+class Median(WidthRule):
+    """The median distance between two rows, times `factor`.
+
+    Where more than half of the pairs are ties (a 0/1 column, a count), the plain median is
+    0; then the median of the positive distances is taken. A constant column gets 1.
+
+    Parameters
+    ----------
+    factor : float
+        What the median is multiplied by; 1 by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Median()(np.array([0.0, 0.0, 0.0, 1.0, 1.0]))
+    1.0
+    >>> Median()(np.full(4, 7.0))
+    1.0
+    """
+
+    factor: float = 1.0
+
+    def __call__(self, present: FloatArray) -> float:
+        values = _thinned(present)
+        distances = np.abs(values[:, None] - values)[np.triu_indices(values.size, 1)]
+        median = float(np.median(distances)) if distances.size else 0.0
+        if median == 0:
+            positive = distances[distances > 0]
+            median = float(np.median(positive)) if positive.size else 1.0
+        return self.factor * median
+
+
+@dataclass(frozen=True)
+class Scale(WidthRule):
+    """The spread of the values, times `factor`: interquartile range / 1.349.
+
+    That is the standard deviation of a normal column, without its sensitivity to outliers.
+    A column whose quartiles coincide falls back to the standard deviation, a constant one
+    to 1.
+
+    Parameters
+    ----------
+    factor : float
+        What the spread is multiplied by; 1 by default, which for normal values is their standard
+        deviation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(Scale(0.5)(np.linspace(0, 1.349, 101)), 6)
+    0.25
+    """
+
+    factor: float = 1.0
+
+    def __call__(self, present: FloatArray) -> float:
+        if present.size == 0:
+            return self.factor
+        low, high = np.percentile(present, [25, 75])
+        spread = float(high - low) / 1.349 or float(present.std()) or 1.0
+        return self.factor * spread
+
+
+def _thinned(present: FloatArray) -> FloatArray:
+    if present.size <= MAX_POINTS:
+        return present
+    middle_of_slots = (np.arange(MAX_POINTS) + 0.5) / MAX_POINTS
+    thinned: FloatArray = np.sort(present)[(middle_of_slots * present.size).astype(int)]
+    return thinned
 
 
 @dataclass(frozen=True)
@@ -35,6 +130,7 @@ class SmoothKernel(Kernel):
     """
 
     width: Any = field(default_factory=Median)
+    supremum = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.width, WidthRule):
@@ -53,17 +149,12 @@ class SmoothKernel(Kernel):
         plain = float(widths) if widths.ndim == 0 else tuple(float(width) for width in widths)
         object.__setattr__(self, "width", plain)
 
-    @property
-    def supremum(self) -> float:
-        return 1.0
-
     def resolve(self, columns: Sequence[Column]) -> Self:
         self._check(columns)
-        if isinstance(self.width, WidthRule):
-            rule = self.width
-            widths = tuple(rule(column.values[~column.missing]) for column in columns)
-            return replace(self, width=widths)
-        return self
+        rule = self.width
+        if not isinstance(rule, WidthRule):
+            return self
+        return replace(self, width=tuple(rule(c.values[~c.missing]) for c in columns))
 
     def widened(self, factor: float) -> Self:
         if isinstance(self.width, WidthRule):
@@ -72,8 +163,7 @@ class SmoothKernel(Kernel):
                 argument="kernel",
                 value=self,
             )
-        wider = _each(self.width, lambda width: factor * width)
-        return replace(self, width=wider)
+        return replace(self, width=_each(self.width, lambda width: factor * width))
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         self._check(left)
@@ -84,7 +174,7 @@ class SmoothKernel(Kernel):
                 value=self,
             )
         scaled = [np.column_stack(self._scaled(columns)) for columns in (left, right)]
-        smooth = self._smooth(scaled[0], scaled[1])
+        smooth = self._smooth(*scaled)
         if not any(column.missing.any() for column in (*left, *right)):
             return smooth
         flags = [
@@ -106,20 +196,18 @@ class SmoothKernel(Kernel):
         for column in columns:
             if column.is_category:
                 raise InputError(
-                    "{kernel} needs numbers, but {column} is a category; give each covariate its "
-                    "kernel, such as {example}",
+                    f"{name} needs numbers, but {{column}} is a category; give each covariate its "
+                    "kernel, such as x={{column}: Delta(), ...}",
                     argument="x",
                     column=column.name,
-                    details={"kernel": name, "example": f"x={{{column.name!r}: Delta(), ...}}"},
                 )
         if isinstance(self.width, tuple) and len(self.width) != len(columns):
-            names = listed([column.name for column in columns])
-            told = counted(len(self.width), "width"), counted(len(columns), "column")
+            widths = f"{name} has {counted(len(self.width), 'width')}"
             raise InputError(
-                "{kernel} has {widths} for {columns}: {names}",
+                f"{widths} for {counted(len(columns), 'column')}: {{names}}",
                 argument="width",
                 value=self.width,
-                details={"kernel": name, "widths": told[0], "columns": told[1], "names": names},
+                details={"names": listed([column.name for column in columns])},
             )
 
     def describe(self, names: Sequence[str]) -> str:
@@ -282,10 +370,7 @@ class Linear(SmoothKernel):
     """
 
     width: Any = 1.0
-
-    @property
-    def supremum(self) -> float:
-        return math.inf
+    supremum = math.inf
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         return LinearGram(left, right)
@@ -293,11 +378,10 @@ class Linear(SmoothKernel):
 
 def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:
     values = np.asarray(gamma, dtype=float)
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise InputError(
-            "{argument} must be positive and finite, not {value}", argument="gamma", value=gamma
-        )
-    return values
+    if (np.isfinite(values) & (values > 0)).all():
+        return values
+    told = "{argument} must be positive and finite, not {value}"
+    raise InputError(told, argument="gamma", value=gamma)
 
 
 def _each(width: Any, convert: Any) -> float | tuple[float, ...]:

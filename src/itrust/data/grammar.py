@@ -16,18 +16,18 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from itrust._core import InputError, shown
-from itrust.data.predicates.algebra import Not, Predicate
-from itrust.data.predicates.grammar import RESERVED, WrittenNumber
-from itrust.data.predicates.leaves import (
+from itrust.data.predicates import (
     OPERATORS,
+    RESERVED,
     Compared,
     Level,
     Missing,
     OneOf,
+    Predicate,
+    WrittenNumber,
     as_predicate,
 )
 
@@ -41,6 +41,9 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+SIGNS = "==, !=, <, <=, > or >="
+CURES = {"&": "write and", "[": "use ( )"}
+CURES |= dict.fromkeys("\u201c\u201d\u2018\u2019", "use straight quotes")
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
 MAX_CHARACTERS = 100_000
@@ -50,8 +53,7 @@ WINDOW = 90  # characters of a long text that are shown around an error
 Inside = TypeVar("Inside")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A piece of the text and where it begins."""
 
     kind: str
@@ -83,10 +85,19 @@ def parse_condition(text: str) -> Predicate:
             "a condition is text such as 'age >= 65', not {value}", argument="text", value=text
         )
     reader = ConditionReader(text)
-    found = reader.condition()
+    condition = reader.condition()
     if reader.peek is not None:
         reader.refuse(f"the condition ends before {reader.ahead()}")
-    return found
+    return condition
+
+
+def as_condition(where: object) -> Predicate:
+    """A condition as text, as a mapping of covariates to values, or as a predicate.
+
+    >>> as_condition("age >= 18").formula, as_condition({"race": "Black"}).formula
+    ('age >= 18', 'race == "Black"')
+    """
+    return parse_condition(where) if isinstance(where, str) else as_predicate(where)
 
 
 class ConditionReader:
@@ -113,46 +124,38 @@ class ConditionReader:
         """Fill the list of tokens."""
         at = self.start
         while at < self.end:
-            found = self.TOKENS.match(self.text, at)
-            if found is None:
-                self._refuse_character(at + len(self.text[at:]) - len(self.text[at:].lstrip()))
-            kind = str(found.lastgroup)
-            token = Token(kind, found.group(kind), found.start(kind))
+            match = self.TOKENS.match(self.text, at)
+            if match is None:
+                self._refuse_character(self.end - len(self.text[at : self.end].lstrip()))
+            kind = str(match.lastgroup)
+            token = Token(kind, match[kind], match.start(kind))
             self.tokens.append(token)
             if len(self.tokens) > MAX_TOKENS:
                 self.refuse(f"the {self.WHOLE} is too long", token.at)
             if kind == "number" and not math.isfinite(float(token.text)):
                 self.refuse(f"the number {shown_part(token.text)} is too large", token.at)
-            at = found.end()
+            at = match.end()
 
     def _refuse_character(self, at: int) -> NoReturn:
         character = self.text[at]
-        useless = f"there is no use for {character!r} in a {self.WHOLE}"
-        cures = {"&": "write and", "\u201c": "use straight quotes", "\u201d": "use straight quotes"}
-        cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
-        if character in cures:
-            self.refuse(f"{useless}: {cures[character]}", at)
-        last = self.text[max(0, at - WINDOW) : at].split() or [""]
-        before = last[-1].rsplit("(", 1)[-1]
         if character == "=":
-            signs = "==, !=, <, <=, > or >="
-            self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
+            last = self.text[max(0, at - WINDOW) : at].split() or [""]
+            before = last[-1].rsplit("(", 1)[-1]
+            self.refuse(f"expected {SIGNS} after {before}, not '=' (did you mean ==?)", at)
         if character in "\"'`":
             self.refuse(f"the text that begins with {character} has no end", at)
-        self.refuse(useless, at)
+        cure = f": {CURES[character]}" if character in CURES else ""
+        self.refuse(f"there is no use for {character!r} in a {self.WHOLE}{cure}", at)
 
     def refuse(self, what: str, at: int | None = None) -> NoReturn:
         """Say what is wrong and point at it; the error's value is what stands there."""
         if at is None:
             at = self.end if self.peek is None else self.peek.at
-        there = next(
-            (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
-        )
         start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
         window = self.text[start : start + WINDOW]
         raise InputError(
             "{what} at character {position}:\n  {text}\n  {pointer}",
-            value=there,
+            value=next((t.text for t in self.tokens if t.at == at), self.text[at : at + 1]),
             details={
                 "what": what,
                 "position": at + 1,
@@ -202,13 +205,11 @@ class ConditionReader:
     def covariate(self) -> str:
         """A plain word, or anything in backticks."""
         token = self.peek
-        if token is not None and token.kind == "quoted":
-            self.position += 1
-            return token.text[1:-1].replace("``", "`")
-        if token is None or token.kind != "word" or token.text in RESERVED:
+        is_word = token is not None and token.kind == "word" and token.text not in RESERVED
+        if token is None or not (is_word or token.kind == "quoted"):
             self.refuse(f"expected a covariate, not {self.ahead()}")
         self.position += 1
-        return token.text
+        return token.text if is_word else token.text[1:-1].replace("``", "`")
 
     def condition(self) -> Predicate:
         """Conjunctions with "or" between them."""
@@ -238,7 +239,7 @@ class ConditionReader:
         if self.accept("is"):
             negated = self.accept("not")
             self.expect("missing", "after is")
-            return Not(Missing(name)) if negated else Missing(name)
+            return ~Missing(name) if negated else Missing(name)
         negated = self.accept("not")
         if negated or (self.peek is not None and self.peek.text == "in"):
             self.expect("in", "after not")
@@ -247,12 +248,11 @@ class ConditionReader:
             while self.accept(","):
                 values.append(self.value())
             self.expect(")", "after the values")
-            found = OneOf(name, tuple(values))
-            return Not(found) if negated else found
+            one_of = OneOf(name, tuple(values))
+            return ~one_of if negated else one_of
         sign = self.accept(*OPERATORS)
         if sign is None:
-            signs = "==, !=, <, <=, > or >="
-            self.refuse(f"expected {signs} after {shown_part(name)}, not {self.ahead()}")
+            self.refuse(f"expected {SIGNS} after {shown_part(name)}, not {self.ahead()}")
         value = self.value()
         return Level(name, value) if sign.text == "==" else Compared(name, sign.text, value)
 
@@ -281,12 +281,3 @@ def shown_part(text: str) -> str:
     ('age', '9999...')
     """
     return text if len(text) <= WINDOW and text.isprintable() else shown(text)[1:]
-
-
-def as_condition(where: object) -> Predicate:
-    """A condition as text, as a mapping of covariates to values, or as a predicate.
-
-    >>> as_condition("age >= 18").formula, as_condition({"race": "Black"}).formula
-    ('age >= 18', 'race == "Black"')
-    """
-    return parse_condition(where) if isinstance(where, str) else as_predicate(where)

@@ -16,15 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import (
-    AnyArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    Rng,
-    as_generator,
-    did_you_mean,
-)
+from itrust._core import AnyArray, FloatArray, InputError, IntArray, Rng, as_generator, did_you_mean
 
 METHODS = ("jk1", "jk2", "brr", "fay", "sdr", "bootstrap")
 RANK_TOLERANCE = 1e-9
@@ -56,11 +48,11 @@ class Replication:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(
-                "{argument} must be one of {known}, such as 'brr' or 'fay:0.5', not {value}",
+                f"{{argument}} must be one of {', '.join(METHODS)}, such as 'brr' or 'fay:0.5', "
+                "not {value}",
                 argument="replicate_method",
                 value=self.method,
                 hint=did_you_mean(str(self.method), list(METHODS)),
-                details={"known": ", ".join(METHODS)},
             )
         if not 0 <= self.k < 1 or (self.k > 0 and self.method != "fay"):
             raise InputError(
@@ -87,16 +79,13 @@ class Replication:
         if isinstance(method, cls):
             return method
         name, _, factor = str(method).strip().lower().partition(":")
+        if name == "fay" and not factor:
+            problem = "Fay's method needs its factor, as in 'fay:0.5'"
+            raise InputError(problem, argument="replicate_method", value=method)
         try:
-            k = float(factor) if factor else 0.0
+            k = float(factor or 0.0)
         except ValueError:
             k = math.nan
-        if name == "fay" and not factor:
-            raise InputError(
-                "Fay's method needs its factor, as in 'fay:0.5'",
-                argument="replicate_method",
-                value=method,
-            )
         return cls(name, k)
 
     def scale(self, replicates: int) -> float:
@@ -113,15 +102,8 @@ class Replication:
             Such as 1 / R for balanced repeated replication.
         """
         r = float(replicates)
-        scales = {
-            "jk1": (r - 1) / r,
-            "jk2": 1.0,
-            "brr": 1 / r,
-            "fay": 1 / (r * (1 - self.k) ** 2),
-            "sdr": 4 / r,
-            "bootstrap": 1 / r,
-        }
-        return scales[self.method]
+        others = {"jk1": (r - 1) / r, "jk2": 1.0, "sdr": 4 / r}
+        return others.get(self.method, 1 / (r * (1 - self.k) ** 2))  # k is 0 but for Fay's
 
     def __str__(self) -> str:
         return f"{self.method}:{self.k:g}" if self.method == "fay" else self.method

@@ -56,28 +56,24 @@ MIN_MEAN, MAX_MEAN = 0.5, 2.0  # of replicate weights where every row has weight
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Which unit each row belongs to, by one column or by several that are crossed."""
+    """Which unit each row belongs to, by one column or by several that are crossed.
 
-    names: tuple[str | None, ...]
-    levels: tuple[tuple[Any, ...], ...]
-    parts: tuple[AnyArray, ...]
+    A column has a name or none, the values that occur, and the place of each row's among them.
+    """
+
+    columns: tuple[tuple[str | None, tuple[Any, ...], AnyArray], ...]
 
     @cached_property
     def codes(self) -> IntArray:
         """The number of each row's unit, (n,), from 0 without gaps."""
-        codes = self.parts[0]
-        for part, levels in zip(self.parts[1:], self.levels[1:], strict=True):
-            codes = np.unique(codes * len(levels) + part, return_inverse=True)[1]
+        (_, _, codes), *others = self.columns
+        for _, levels, more in others:
+            codes = np.unique(codes * len(levels) + more, return_inverse=True)[1]
         return np.asarray(codes, dtype=np.int64)
-
-    @property
-    def count(self) -> int:
-        """How many units there are."""
-        return int(self.codes.max(initial=-1)) + 1
 
     def named(self, row: int) -> str:
         """The unit of a row in words, such as 7 or (7, 'b')."""
-        ids = [own[part[row]] for own, part in zip(self.levels, self.parts, strict=True)]
+        ids = [levels[codes[row]] for _, levels, codes in self.columns]
         words = [str(v) if isinstance(v, date) else shown(_whole(v)) for v in ids]
         return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
@@ -87,10 +83,10 @@ class Ids:
         The same units have the same number in every part of a file. Two of m units share one with
         a probability of about m^2 / 2^64, which is negligible: 5e-8 for a million units.
         """
-        mixed = np.zeros(self.parts[0].size, dtype=np.uint64)
-        for part, levels in zip(self.parts, self.levels, strict=True):
-            own = np.array([_digest(level) for level in levels], dtype=np.uint64)[part]
-            mixed = (mixed ^ own) * MIXERS[0]
+        mixed = np.zeros(self.columns[0][2].size, dtype=np.uint64)
+        for _, levels, codes in self.columns:
+            digests = np.array([_digest(level) for level in levels], dtype=np.uint64)
+            mixed = (mixed ^ digests[codes]) * MIXERS[0]
             mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXERS[1]
         return (mixed & BITS).astype(np.int64)
 
@@ -116,15 +112,14 @@ def read_ids(values: object, argument: str, n: int) -> Ids:
         columns = columns_of(values, Subject(argument))
         if not columns:
             raise InputError("{argument} has no column", argument=argument)
-    names = tuple(name if named else None for name in columns)
-    parts = []
-    for name, column in zip(names, columns.values(), strict=True):
-        what = Subject(argument, name)
+    ids = []
+    for name, column in columns.items():
+        what = Subject(argument, name if named else None)
         levels, codes = levels_and_codes(as_arrow(column, what))
         same_length(what, codes.size, n)
         refuse_missing_rows(codes < 0, what)
-        parts.append((levels, codes))
-    return Ids(names, *(tuple(column) for column in zip(*parts, strict=True)))
+        ids.append((what.column, levels, codes))
+    return Ids(tuple(ids))
 
 
 def read_weights(values: object, n: int, what: Subject) -> FloatArray:
@@ -134,11 +129,10 @@ def read_weights(values: object, n: int, what: Subject) -> FloatArray:
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise InputError(
-            "{subject} must not be negative; {row} has {weight}",
+            f"{{subject}} must not be negative; {{row}} has {weights[row]:g}",
             row=row,
             value=float(weights[row]),
             count=int((weights < 0).sum()),
-            details={"weight": f"{weights[row]:g}"},
             **what.fields,
         )
     return weights
@@ -197,12 +191,12 @@ def _refuse_odd_design(
     n: int, weights: FloatArray | None, cluster: Ids | None, strata: Ids | None
 ) -> None:
     """Raise where clusters and strata as they were drawn allow no variance."""
-    if cluster is not None and cluster.count == 1 and n > 1:
+    if cluster is not None and n > 1 and not cluster.codes.any():
         raise InputError(
             f"all {n:,} rows belong to one cluster, {{unit}}; {{argument}} needs two clusters or "
             "more, or leave it out",
             argument=CLUSTER,
-            column=cluster.names[0],
+            column=cluster.columns[0][0],
             count=1,
             details={"unit": cluster.named(0)},
         )
@@ -223,7 +217,7 @@ def _refuse_odd_design(
             f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){more}, which gives "
             f"no variance; collapse it with a neighbouring stratum{lower}",
             argument=STRATA,
-            column=strata.names[0] if len(strata.names) == 1 else None,
+            column=strata.columns[0][0] if len(strata.columns) == 1 else None,
             **_at(strata, row, others + 1),
         )
     empty = np.bincount(strata.codes, weights) == 0
@@ -252,7 +246,7 @@ def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
     row = int(np.argmax(torn))
     one = int(first[cluster.codes[row]])
     others = int(np.unique(cluster.codes[torn]).size) - 1
-    names = (*strata.names, *cluster.names)
+    names = [name for name, _, _ in (*strata.columns, *cluster.columns)]
     cure: Setting | Code = Setting(CLUSTER, list(dict.fromkeys(names)))
     if None in names:
         cure = Code("cluster={'stratum': strata, 'cluster': cluster}", "--cluster COL,COL")
@@ -265,12 +259,8 @@ def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
         count=others + 1,
         hint="where clusters are numbered anew in each stratum, name them by both columns, {}",
         settings=[cure],
-        details={
-            "unit": cluster.named(row),
-            "one": strata.named(one),
-            "other": strata.named(row),
-            "first": Row(one),
-        },
+        details={"unit": cluster.named(row), "first": Row(one)}
+        | {"one": strata.named(one), "other": strata.named(row)},
     )
 
 
@@ -284,16 +274,12 @@ def _read_replicates(
 ) -> tuple[FloatArray | None, Replication | None, bool]:
     """Sets of weights (n, R) in full, their method, and whether they came as multiples."""
     if (values is None) != (method is None):
-        given, lacking, cure = (
-            (METHOD, Setting(REPLICATES, ...), "name them with {settings}")
-            if values is None
-            else (REPLICATES, Setting(METHOD, "fay:0.5"), NAME_THE_METHOD)
-        )
+        lacking = Setting(REPLICATES, ...) if values is None else Setting(METHOD, "fay:0.5")
         raise InputError(
             "{argument} needs {other}",
-            argument=given,
+            argument=METHOD if values is None else REPLICATES,
             value=method,
-            hint=cure,
+            hint="name them with {settings}" if values is None else NAME_THE_METHOD,
             settings=[lacking],
             details={"other": Argument(lacking.name)},
         )
@@ -304,16 +290,13 @@ def _read_replicates(
     for column in list(columns.values())[:1]:
         as_arrow(column, Subject(REPLICATES))  # what is no column at all is told as such
     if len(columns) < 2:
-        raise InputError(
-            "{argument} needs two sets of weights or more, one a column; this has {count}",
-            argument=REPLICATES,
-            count=len(columns),
-        )
+        problem = "{argument} needs two sets of weights or more, one a column; this has {count}"
+        raise InputError(problem, argument=REPLICATES, count=len(columns))
     sets = {name: read_weights(c, n, Subject(REPLICATES, name)) for name, c in columns.items()}
-    for name, column in sets.items():
-        if not column.any():
-            what = Subject(REPLICATES, name)
-            raise InputError("{subject} is 0 in every row; leave it out", **what.fields)
+    empty = [name for name, replicate in sets.items() if not replicate.any()]
+    if empty:
+        problem = "{subject} is 0 in every row; leave it out"
+        raise InputError(problem, argument=REPLICATES, column=empty[0])
     matrix = np.column_stack(list(sets.values()))
     mean = float(matrix.mean())
     if weights is None and not MIN_MEAN <= mean <= MAX_MEAN:
@@ -325,10 +308,9 @@ def _read_replicates(
             hint="name the weights that they belong to with {settings}",
             settings=[Setting(WEIGHTS, ...)],
         )
-    were_multiples = weights is not None and are_multiples(matrix, weights)
-    if weights is not None and were_multiples:
-        matrix = matrix * weights[:, None]
-    return matrix, replication, were_multiples
+    if weights is not None and are_multiples(matrix, weights):
+        return matrix * weights[:, None], replication, True
+    return matrix, replication, False
 
 
 def are_multiples(replicates: FloatArray, weights: FloatArray) -> bool:

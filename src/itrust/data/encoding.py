@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,7 @@ from itrust._core import (
     Setting,
     Subject,
     counted,
+    did_you_mean,
     first_line,
     listed,
     shown,
@@ -46,6 +47,18 @@ FOREIGN_ERRORS = (
     ("pyarrow", "ArrowException"),
 )
 NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+KINDS = (
+    ("null", pa.types.is_null),
+    ("boolean", pa.types.is_boolean),
+    ("number", pa.types.is_integer),
+    ("number", pa.types.is_floating),
+    ("number", pa.types.is_decimal),
+    ("date", pa.types.is_temporal),
+    ("text", pa.types.is_dictionary),
+    ("text", pa.types.is_string),
+    ("text", pa.types.is_large_string),
+    ("text", pa.types.is_string_view),
+)
 MAX_TEXT_LEVELS = 1_000
 X = Subject("x")
 
@@ -156,11 +169,8 @@ def frame_columns(frame: object) -> dict[str, object]:
     refuse_duplicates(names)  # before narwhals, whose message names no cure
     native = in_narwhals(frame)
     if not isinstance(native, nw.DataFrame):
-        raise InputError(
-            f"expected a data frame or a mapping, not a {type(frame).__name__}",
-            argument="frame",
-            value=frame,
-        )
+        problem = f"expected a data frame or a mapping, not a {type(frame).__name__}"
+        raise InputError(problem, argument="frame", value=frame)
     return by_name(list(zip(names, native.iter_columns(), strict=True)))
 
 
@@ -170,15 +180,26 @@ def by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
     return dict(columns)
 
 
+def name_among(
+    known: Sequence[str], name: str, argument: str, where: object = Code("the frame", "the file")
+) -> str:
+    """A name that some columns have; any other is refused."""
+    if name in known:
+        return name
+    raise InputError(
+        "{argument}: {where} has no column {value}; {guess}",
+        argument=argument,
+        value=name,
+        details={"where": where, "guess": did_you_mean(name, list(known))},
+    )
+
+
 def refuse_duplicates(names: Sequence[str]) -> None:
     """Raise if a name stands more than once."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(
-            "column names must differ; {twice} stands more than once",
-            argument="x",
-            details={"twice": listed(twice)},
-        )
+        problem = "column names must differ; {twice} stands more than once"
+        raise InputError(problem, argument="x", details={"twice": listed(twice)})
 
 
 def columns_of(x: object, what: Subject = X) -> dict[str, object]:
@@ -201,11 +222,8 @@ def columns_of(x: object, what: Subject = X) -> dict[str, object]:
             return {str(native.name or "x1"): native}
     elif isinstance(x, np.ndarray) and x.ndim > 1:
         if x.ndim > 2:
-            raise InputError(
-                "{argument} must be a frame or an array (n, d), not of shape {value}",
-                argument=what.argument,
-                value=x.shape,
-            )
+            problem = "{argument} must be a frame or an array (n, d), not of shape {value}"
+            raise InputError(problem, argument=what.argument, value=x.shape)
         columns = list(x.T)
     return {f"x{k}": column for k, column in enumerate(columns, start=1)}
 
@@ -233,12 +251,8 @@ def as_arrow(values: object, what: Subject) -> pa.Array:
     except NO_COLUMN as error:
         raise _why_not_a_column(values, what, error) from None
     if pa.types.is_nested(array.type):
-        raise InputError(
-            "{subject} must hold one value a row; {row} has {value}",
-            row=0,
-            value=array[0].as_py(),
-            **what.fields,
-        )
+        problem = "{subject} must hold one value a row; {row} has {value}"
+        raise InputError(problem, row=0, value=array[0].as_py(), **what.fields)
     return array
 
 
@@ -246,11 +260,8 @@ def _arrow(values: object, what: Subject) -> pa.Array:
     native = in_narwhals(values)
     if isinstance(native, nw.DataFrame):
         if len(native.columns) != 1:
-            raise InputError(
-                "{subject} must be one column, not a frame with the columns {names}",
-                details={"names": listed(native.columns)},
-                **what.fields,
-            )
+            problem = "{subject} must be one column, not a frame with the columns {names}"
+            raise InputError(problem, details={"names": listed(native.columns)}, **what.fields)
         native = native[native.columns[0]]
     if isinstance(native, nw.Series):
         try:
@@ -282,49 +293,39 @@ def _one_dimensional(values: object, what: Subject) -> AnyArray | list[Any]:
             **what.fields,
         )
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
-        raise InputError(
-            "{subject} must be one column of values, not an array of shape {value}",
-            value=array.shape,
-            **what.fields,
-        )
+        problem = "{subject} must be one column of values, not an array of shape {value}"
+        raise InputError(problem, value=array.shape, **what.fields)
     return array.ravel()
 
 
 def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputError:
     """Name the first row whose type differs from the first value's type."""
-    cells = list(values) if hasattr(values, "__iter__") else []
-    present = [(row, cell) for row, cell in enumerate(cells) if not _is_null(cell)]
-    for row, cell in present:
-        first_row, first = present[0]
-        if _family(cell) is not _family(first):
-            return InputError(
-                "{subject} mixes types: {first_row} has {first} ({first_type}), {row} has {value} "
-                "({type}); convert it to one type",
-                row=row,
-                value=cell,
-                details={
-                    "first_row": Row(first_row),
-                    "first": shown(first),
-                    "first_type": type(first).__name__,
-                    "type": type(cell).__name__,
-                },
-                **what.fields,
-            )
+    cells = dict(enumerate(values)) if isinstance(values, Iterable) else {}
+    present = [row for row, cell in cells.items() if _family(cell) is not None]
+    other = [row for row in present if _family(cells[row]) is not _family(cells[present[0]])]
+    if not other:
+        return InputError(
+            "{subject} has values that are no numbers, text, booleans or dates ({reason})",
+            details={"reason": str(error)},
+            **what.fields,
+        )
+    first, cell = cells[present[0]], cells[other[0]]
     return InputError(
-        "{subject} has values that are no numbers, text, booleans or dates ({reason})",
-        details={"reason": str(error)},
+        f"{{subject}} mixes types: {{first_row}} has {{first}} ({type(first).__name__}), {{row}} "
+        f"has {{value}} ({type(cell).__name__}); convert it to one type",
+        row=other[0],
+        value=cell,
+        details={"first_row": Row(present[0]), "first": shown(first)},
         **what.fields,
     )
 
 
-def _family(cell: object) -> type:
-    """Integers and decimals mix; text, booleans and dates do not."""
+def _family(cell: object) -> type | None:
+    """Integers and decimals mix; text, booleans and dates do not; what is missing has no type."""
+    if cell is None or (np.isscalar(cell) and cell != cell):  # NaN is unlike itself
+        return None
     is_number = isinstance(cell, int | float | np.integer | np.floating)
     return float if is_number and not isinstance(cell, bool) else type(cell)
-
-
-def _is_null(cell: object) -> bool:
-    return cell is None or bool(np.isscalar(cell) and cell != cell)  # NaN is unlike itself
 
 
 def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = PLAIN) -> Column:
@@ -339,12 +340,8 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
     what = Subject("x", name)
     column = _as_said(name, as_arrow(values, what), what, kinds)
     if not partial and len(column) and column.missing.all():
-        raise InputError(
-            "{subject} holds no value in any row",
-            hint="leave it out",
-            details={"is_empty": True},
-            **what.fields,
-        )
+        problem, details = "{subject} holds no value in any row", {"is_empty": True}
+        raise InputError(problem, hint="leave it out", details=details, **what.fields)
     if not column.is_category:
         _refuse_infinite(column.values, what)
     return column
@@ -399,19 +396,7 @@ def _refuse_infinite(values: FloatArray, what: Subject) -> None:
 
 def kind_of(kind: pa.DataType) -> str:
     """What an Arrow type holds, in a word."""
-    words = {
-        "null": (pa.types.is_null,),
-        "boolean": (pa.types.is_boolean,),
-        "number": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
-        "date": (pa.types.is_temporal,),
-        "text": (
-            pa.types.is_dictionary,
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_string_view,
-        ),
-    }
-    return next((word for word, tests in words.items() if any(t(kind) for t in tests)), str(kind))
+    return next((word for word, test in KINDS if test(kind)), str(kind))
 
 
 def _encoded(name: str, array: pa.Array, what: Subject) -> Column:

@@ -6,7 +6,8 @@ loaded only where it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
@@ -24,13 +25,19 @@ from itrust._core import (
     as_seed,
     checked_count,
     counted,
-    did_you_mean,
     first_line,
     listed,
     shown,
 )
 from itrust.data.design_intake import read_design
-from itrust.data.encoding import as_arrow, by_name, columns_of, levels_and_codes, same_length
+from itrust.data.encoding import (
+    as_arrow,
+    by_name,
+    columns_of,
+    levels_and_codes,
+    name_among,
+    same_length,
+)
 from itrust.data.intake import LABEL, same_index
 
 REST = "another class"  # the value of the label that counts as 0, in one class against the rest
@@ -130,23 +137,19 @@ def predicted_rows(
 
 
 def _refuse_no_probabilities(model: object) -> None:
-    is_class = isinstance(model, type)
-    name = model.__name__ if isinstance(model, type) else type(model).__name__
-    if hasattr(model, "predict_proba") and not is_class:
+    name = getattr(model, "__name__", type(model).__name__)
+    if isinstance(model, type):
+        problem = "{name} is a class, not a fitted model; make one and fit it: {name}().fit(X, y)"
+    elif hasattr(model, "predict_proba"):
         return
-    if is_class:
-        problem = (
-            f"{name} is a class, not a fitted model; make one and fit it: "
-            f"{name}().fit(X_train, y_train)"
-        )
     elif hasattr(model, "decision_function") or hasattr(model, "classes_"):
         problem = (
-            f"this {name} has no predict_proba, so it gives no probabilities; "
-            f"sklearn.calibration.CalibratedClassifierCV({name}(...)) gives a classifier some"
+            "this {name} has no predict_proba, so it gives no probabilities; "
+            "sklearn.calibration.CalibratedClassifierCV({name}(...)) gives a classifier some"
         )
     else:
-        problem = f"this {name} is no classifier: it has neither predict_proba nor classes_"
-    raise InputError(problem, argument="model", value=model)
+        problem = "this {name} is no classifier: it has neither predict_proba nor classes_"
+    raise InputError(problem, argument="model", value=model, details={"name": name})
 
 
 def _columns_and_roles(
@@ -193,16 +196,10 @@ def _covariates(
 
 
 def _known(key: object, names: list[str], argument: str) -> str:
+    """A column of X by its name or its position."""
     if isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < len(names):
         return names[int(key)]
-    if str(key) not in names:
-        raise InputError(
-            "{argument}: X has no column {value}; {guess}",
-            argument=argument,
-            value=key,
-            details={"guess": did_you_mean(str(key), names)},
-        )
-    return str(key)
+    return name_among(names, str(key), argument, "X")
 
 
 def _classes(model: object, labels: tuple[Any, ...], *, fitted: bool) -> list[Any]:
@@ -237,45 +234,48 @@ def _positive(
             )
         return pos_label, ()
     if len(known) < 2:
-        raise InputError(
-            "there is one class only, {value}; two are needed",
-            argument="y",
-            value=known[0],
-        )
+        problem = "there is one class only, {value}; two are needed"
+        raise InputError(problem, argument="y", value=known[0])
     if set(labels) <= {-1, 0, 1}:
         return known[1], ()
     note = f"{shown(known[1])} counts as positive, as the second class of the model; "
     return known[1], (f"{note}pos_label={shown(known[0])} would take the other one",)
 
 
+@contextmanager
+def _predicting(problem: str, hint: str | None = None, **about: Any) -> Iterator[None]:
+    """Say in one sentence why a model gives no probabilities."""
+    try:
+        yield
+    except InputError:  # which is a ValueError, and has its sentence
+        raise
+    except (TypeError, ValueError) as error:
+        reason = first_line(error)
+        raise InputError(problem, hint=hint, details={"reason": reason}, **about) from error
+
+
 def _probabilities(model: Any, X: object) -> AnyArray:
     from sklearn.exceptions import NotFittedError
 
     name = type(model).__name__
-    try:
-        return np.asarray(model.predict_proba(X))
-    except NotFittedError:
-        raise InputError(
-            f"this {name} is not fitted yet; call model.fit(X_train, y_train) first, on other rows "
-            "than these",
-            argument="model",
-            value=model,
-            hint="or pass {} to judge predictions of models that are fitted to folds of these rows",
-            settings=[Setting("cv", 5)],
-        ) from None
-    except InputError:  # which is a ValueError, and has its sentence
-        raise
-    except (TypeError, ValueError) as error:
-        columns, trained = getattr(X, "columns", None), getattr(model, "feature_names_in_", ())
-        lacks = [] if columns is None else [name for name in trained if name not in columns]
-        raise InputError(
-            f"this {name} gives no probabilities for {{argument}}: {{reason}}",
-            argument="X",
-            hint=f"it was trained with {listed(lacks)}, which X lacks"
-            if lacks
-            else "it needs the columns that it was trained with, prepared in the same way",
-            details={"reason": first_line(error)},
-        ) from error
+    columns, trained = getattr(X, "columns", None), getattr(model, "feature_names_in_", ())
+    lacks = [] if columns is None else [column for column in trained if column not in columns]
+    hint = "it needs the columns that it was trained with, prepared in the same way"
+    if lacks:
+        hint = f"it was trained with {listed(lacks)}, which X lacks"
+    with _predicting(f"this {name} gives no probabilities for X: {{reason}}", hint, argument="X"):
+        try:
+            return np.asarray(model.predict_proba(X))
+        except NotFittedError:
+            raise InputError(
+                f"this {name} is not fitted yet; call model.fit(X_train, y_train) first, on other "
+                "rows than these",
+                argument="model",
+                value=model,
+                hint="or pass {} to judge predictions of models that are fitted to folds of these "
+                "rows",
+                settings=[Setting("cv", 5)],
+            ) from None
 
 
 def _out_of_fold(
@@ -285,33 +285,26 @@ def _out_of_fold(
 
     Folds have the same shares of the labels, and clusters stay whole.
     """
-    from sklearn.model_selection import (
-        StratifiedGroupKFold,
-        StratifiedKFold,
-        check_cv,
-        cross_val_predict,
-    )
+    from sklearn import model_selection as folding
 
     if isinstance(cv, Integral):
         folds = checked_count(cv, "cv", at_least=2)
         rarest = int(np.unique(labels, return_counts=True)[1].min())
-        available = {f"{counted(rarest, 'row')} with the rarer label": rarest}
-        if groups is not None:
-            clusters = int(np.unique(groups).size)
-            available[counted(clusters, "cluster")] = clusters
-        for words, count in available.items():
-            if count < folds:
-                raise InputError(
-                    f"{{given}} is too many: there {'is' if count == 1 else 'are'} {words}",
-                    argument="cv",
-                    value=folds,
-                    count=count,
-                    details={"given": Setting("cv", folds)},
-                )
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        clusters = labels.size if groups is None else int(np.unique(groups).size)
+        words = f"{counted(rarest, 'row')} with the rarer label"
+        count, words = min((rarest, words), (clusters, counted(clusters, "cluster")))
+        if count < folds:
+            raise InputError(
+                f"{{given}} is too many: there {'is' if count == 1 else 'are'} {words}",
+                argument="cv",
+                value=folds,
+                count=count,
+                details={"given": Setting("cv", folds)},
+            )
+        kind = folding.StratifiedKFold if groups is None else folding.StratifiedGroupKFold
         splitter = kind(folds, shuffle=True, random_state=as_seed(rng) % 2**32)
     elif not isinstance(cv, str) and (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        splitter = check_cv(cv, labels, classifier=True)
+        splitter = folding.check_cv(cv, labels, classifier=True)
     else:
         raise InputError(
             "{argument} must be a number of folds such as 5, or a splitter of scikit-learn, not "
@@ -320,19 +313,12 @@ def _out_of_fold(
             value=cv,
         )
     folds = int(splitter.get_n_splits(X, labels, groups))
-    try:
-        predicted = cross_val_predict(
+    name = type(model).__name__
+    problem = f"there are no out-of-fold predictions of this {name}: {{reason}}"
+    with _predicting(problem, argument="cv", value=cv):
+        predicted = folding.cross_val_predict(
             model, X, labels, cv=splitter, groups=groups, method="predict_proba"
         )
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"there are no out-of-fold predictions of this {type(model).__name__}: {{reason}}",
-            argument="cv",
-            value=cv,
-            details={"reason": first_line(error)},
-        ) from error
     return np.asarray(predicted), folds
 
 
@@ -342,12 +328,8 @@ def _by_class(predicted: AnyArray, known: list[Any], n: int) -> FloatArray:
     if len(known) == 2 and (p.ndim == 1 or p.shape[1:] == (1,)):
         p = np.column_stack([1 - p.ravel(), p.ravel()])
     if p.shape[1:] != (len(known),):
-        raise InputError(
-            "predict_proba gives an array of shape {value}, but there are {count} classes",
-            argument="model",
-            value=p.shape,
-            count=len(known),
-        )
+        problem = "predict_proba gives an array of shape {value}, but there are {count} classes"
+        raise InputError(problem, argument="model", value=p.shape, count=len(known))
     same_length(Subject("predict_proba"), len(p), n)
     return p
 

@@ -39,15 +39,12 @@ class Kinds:
         made = cls(
             _names(categories, CATEGORIES), _names(numbers, NUMBERS), _labels(value_labels or {})
         )
-        for one, other in ((CATEGORIES, made.categories), (LABELS, (*made.value_labels,))):
-            both = [name for name in other if name in made.numbers]
+        for argument in (CATEGORIES, LABELS):
+            both = [name for name in getattr(made, argument) if name in made.numbers]
             if both:
-                raise InputError(
-                    "{value} cannot be in {argument} and {other} at once",
-                    argument=NUMBERS,
-                    value=both[0],
-                    details={"other": Argument(one)},
-                )
+                problem = "{value} cannot be in {argument} and {other} at once"
+                other = {"other": Argument(argument)}
+                raise InputError(problem, argument=NUMBERS, value=both[0], details=other)
         return made
 
     def among(self, known: Sequence[str]) -> None:
@@ -55,12 +52,9 @@ class Kinds:
         said = [(a, name) for a in (CATEGORIES, NUMBERS, LABELS) for name in getattr(self, a)]
         for argument, name in said:
             if name not in known:
-                raise InputError(
-                    "{argument}: there is no column {value}; {guess}",
-                    argument=argument,
-                    value=name,
-                    details={"guess": did_you_mean(name, known)},
-                )
+                problem = "{argument}: there is no column {value}; {guess}"
+                guess = {"guess": did_you_mean(name, known)}
+                raise InputError(problem, argument=argument, value=name, details=guess)
 
     @property
     def is_said(self) -> bool:
@@ -84,16 +78,12 @@ PLAIN = Kinds()
 
 
 def _names(given: object, argument: str) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if given is None:
-        return ()
-    given = tuple(given) if isinstance(given, Iterable) else given
-    if not isinstance(given, tuple) or any(not isinstance(name, str) for name in given):
-        raise InputError(
-            "{argument} must be names of columns, not {value}", argument=argument, value=given
-        )
-    return tuple(dict.fromkeys(given))
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    names = tuple(names) if isinstance(names, Iterable) else (names,)
+    if not all(isinstance(name, str) for name in names):
+        problem = "{argument} must be names of columns, not {value}"
+        raise InputError(problem, argument=argument, value=given)
+    return tuple(dict.fromkeys(names))
 
 
 def _labels(given: object) -> dict[str, Labels]:

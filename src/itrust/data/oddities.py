@@ -81,15 +81,13 @@ def _refuse_copies(
         if np.unique(values[present]).size < present.size or (column.values != values[codes]).any():
             continue
         opposite = present.size == 2 and values[present[1]] < values[present[0]]
+        copy = f"{'the opposite' if opposite else 'a copy'} of {what}"
         raise InputError(
             "{subject} is {copy}; {out}, for given the label no probability but 0 and 1 is "
             "calibrated",
             argument="x",
             column=column.name,
-            details={
-                "copy": f"{'the opposite' if opposite else 'a copy'} of {what}",
-                "out": WITHOUT_IT,
-            },
+            details={"copy": copy, "out": WITHOUT_IT},
         )
 
 

@@ -8,14 +8,14 @@ A predicate reads predictions and covariates, never labels. `str(predicate)` is 
 from __future__ import annotations
 
 import math
-import operator
 import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
-from numbers import Real
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from itrust._core import BoolArray, InputError, checked_choice, did_you_mean, is
 from itrust.data.column import MICROSECONDS_PER_DAY, Column, Kind
 from itrust.data.rows import Points
 
+LARGEST = sys.float_info.max
 MAX_DEPTH = 60  # texts and marks go down part by part
 MAX_NAMED = 3  # values of `OneOf` that are named one by one
 NO_POSITION = -2  # of a level that a category does not have
@@ -31,14 +32,7 @@ PREDICTION = "prediction"  # as if it were a covariate; one that is called so go
 OTHER_NAME = "p (the model's)"  # of the prediction then
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 RESERVED = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+OPERATORS = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 TENTHS = 10
 MAX_LEVELS = 40
 FREQUENT = 0.01  # levels with this share of the rows are never left out
@@ -516,29 +510,18 @@ class Compared(_OfOneColumn):
         return OPERATORS[self.sign](column.values, value) & ~_missing_rows(column)
 
 
-def _refuse_no_value(value: object) -> None:
+def _refuse_no_value(value: Any) -> None:
     """Refuse what no cell of a file holds: a list, an array, or a number that is not finite."""
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None:
         raise InputError("a level is a value; Missing(name) stands for rows without one")
-    try:
-        hash(value)
-        is_finite = not isinstance(value, Real) or math.isfinite(value)
-    except TypeError:
-        raise InputError(
-            "a value to compare with is text, a number, true, false or a date, not a "
-            f"{type(value).__name__}",
-            argument="where",
-            value=value,
-        ) from None
-    except OverflowError:  # a whole number of hundreds of digits
-        is_finite = False
-    if not is_finite:
-        raise InputError(
-            "a value to compare with must be finite, not {value}",
-            argument="where",
-            value=value,
-            hint="None stands for missing values" if value != value else None,
-        )
+    if not isinstance(value, Hashable):
+        kind = f"text, a number, true, false or a date, not a {type(value).__name__}"
+        raise InputError(f"a value to compare with is {kind}", argument="where", value=value)
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:
+        hint = "None stands for missing values" if value != value else None
+        problem = "a value to compare with must be finite, not {value}"
+        raise InputError(problem, argument="where", value=value, hint=hint)
 
 
 def _read(value: object) -> str:
@@ -560,12 +543,9 @@ def as_predicate(where: object) -> Predicate:
     if isinstance(where, Predicate):
         return where
     if not isinstance(where, Mapping):
-        raise InputError(
-            "a condition is text such as 'age >= 65' or a mapping such as {'race': 'Black'}, not a "
-            f"{type(where).__name__}",
-            argument="where",
-            value=where,
-        )
+        what = "text such as 'age >= 65' or a mapping such as {'race': 'Black'}"
+        problem = f"a condition is {what}, not a {type(where).__name__}"
+        raise InputError(problem, argument="where", value=where)
     return all_of(_of_covariate(str(name), value) for name, value in where.items())
 
 
@@ -581,29 +561,25 @@ def _of_covariate(name: str, value: object) -> Predicate:
             value=value,
             details={"name": name},
         )
-    is_several = isinstance(value, list | tuple | set | frozenset)
-    return OneOf(name, tuple(value)) if is_several else Level(name, value)  # type: ignore[arg-type]
+    if isinstance(value, list | tuple | set | frozenset):
+        return OneOf(name, tuple(value))
+    return Level(name, value)
 
 
 def column_of(points: Points, name: object, *, prediction: bool = True) -> Column:
     """Find a covariate, or the prediction, by name; refuse a name that neither has."""
     known = [column.name for column in points.columns]
     if not isinstance(name, str):
-        raise InputError(
-            "a covariate is named by text, not {value}",
-            argument="name",
-            value=name,
-            hint=f"such as {(known or ['age'])[0]!r}",
-        )
+        problem, example = "a covariate is named by text, not {value}", (known or ["age"])[0]
+        raise InputError(problem, argument="name", value=name, hint=f"such as {example!r}")
     if name in known:
         return points.columns[known.index(name)]
     if prediction and name in (PREDICTION, OTHER_NAME):
         return Column(PREDICTION, "number", points.p)
     offered = [*known, PREDICTION] if prediction else known
     hint = did_you_mean(name, offered) if offered else "there are none"
-    raise InputError(
-        "there is no covariate {value}", value=name, hint=f"{hint}{in_backticks(name, known)}"
-    )
+    hint += in_backticks(name, known)
+    raise InputError("there is no covariate {value}", value=name, hint=hint)
 
 
 def _missing_rows(column: Column) -> BoolArray:
@@ -652,21 +628,15 @@ def code_of(column: Column, value: Any, sign: str = "==") -> float:
             )
         position = position_of(column, value)
         if position is None:
-            raise InputError(
-                "{column} has no level {value}",
-                column=column.name,
-                value=value,
-                hint=did_you_mean(str(value), [str(level) for level in column.levels]),
-            )
+            hint = did_you_mean(str(value), [str(level) for level in column.levels])
+            problem = "{column} has no level {value}"
+            raise InputError(problem, column=column.name, value=value, hint=hint)
         return position
     if column.kind == "date":
         return _days(column, value)
     if isinstance(value, str) or not isinstance(value, int | float | np.number | np.bool_):
-        raise InputError(
-            f"{{column}} is a {column.kind}; compare it with one, not {{value}}",
-            column=column.name,
-            value=value,
-        )
+        problem = f"{{column}} is a {column.kind}; compare it with one, not {{value}}"
+        raise InputError(problem, column=column.name, value=value)
     return float(value)
 
 
@@ -680,11 +650,8 @@ def _days(column: Column, value: Any) -> float:
             pass  # such as the 31st of February
         else:
             return float(instant) / MICROSECONDS_PER_DAY
-    raise InputError(
-        "{column} is a date; compare it with one, as in '2026-01-31', not {value}",
-        column=column.name,
-        value=value,
-    )
+    problem = "{column} is a date; compare it with one, as in '2026-01-31', not {value}"
+    raise InputError(problem, column=column.name, value=value)
 
 
 def value_of(column: Column, code: float) -> object:

@@ -39,6 +39,7 @@ from itrust.data.encoding import (
     encode_numbers,
     in_narwhals,
     kind_of,
+    name_among,
     ranks,
     refuse_missing_rows,
     same_length,
@@ -281,11 +282,8 @@ def unit_columns(
     units = tuple(_unit_column(text, known, argument) for text in _texts(named, argument))
     twice = [unit.text for unit, count in Counter(units).items() if count > 1]
     if twice:
-        raise InputError(
-            "{argument} names {twice} more than once",
-            argument=argument,
-            details={"twice": listed(twice)},
-        )
+        problem = "{argument} names {twice} more than once"
+        raise InputError(problem, argument=argument, details={"twice": listed(twice)})
     return units
 
 
@@ -295,11 +293,8 @@ def _texts(named: object, argument: str) -> list[str]:
     texts: list[Any] = list(names) if isinstance(names, list | tuple) else [names]
     for text in texts:
         if not isinstance(text, str):
-            raise InputError(
-                "{argument} takes the name of a column or a list of names, not {value}",
-                argument=argument,
-                value=text,
-            )
+            problem = "{argument} takes the name of a column or a list of names, not {value}"
+            raise InputError(problem, argument=argument, value=text)
     return texts
 
 
@@ -316,7 +311,7 @@ def column_named(text: str, known: Sequence[str]) -> str:
 def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
     call = None if text in known else CALL.fullmatch(text)
     if call is None:
-        return UnitColumn(text, _among(known, text, argument))
+        return UnitColumn(text, name_among(known, text, argument))
     word, column, days = call.groups()
     if word not in (*CALENDAR, BLOCKS) or (days is not None and word != BLOCKS):
         raise InputError(
@@ -327,19 +322,7 @@ def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
             value=text,
         )
     length = word if word != BLOCKS else AUTO if days is None else int(days)
-    return UnitColumn(text, _among(known, column, argument), length)
-
-
-def _among(known: Sequence[str], name: str, argument: str) -> str:
-    """A name that is one of the columns."""
-    if name in known:
-        return name
-    raise InputError(
-        "{argument}: the {frame} has no column {value}; {guess}",
-        argument=argument,
-        value=name,
-        details={"frame": Code("frame", "file"), "guess": did_you_mean(name, list(known))},
-    )
+    return UnitColumn(text, name_among(known, column, argument), length)
 
 
 def replicate_columns(
@@ -369,7 +352,7 @@ def replicate_columns(
 
 def _matching(pattern: str, known: Sequence[str]) -> list[str]:
     if not MAGIC.search(pattern):
-        _among(known, pattern, "replicate_weights")
+        name_among(known, pattern, "replicate_weights")
     names = [name for name in known if fnmatchcase(name, pattern)]
     if not names:  # patterns of columns that differ in a number at their end only may be meant
         stems = Counter(name.rstrip("0123456789") for name in known if name[-1:].isdigit())

@@ -112,11 +112,8 @@ class Kernel(ABC):
             raise InputError("on needs a name, as in .on('age')", argument="names", value=names)
         wrong = [name for name in names if not isinstance(name, str)]
         if wrong:
-            raise InputError(
-                "on takes names one by one, as in .on('age', 'sex'), not {value}",
-                argument="names",
-                value=wrong[0],
-            )
+            problem = "on takes names one by one, as in .on('age', 'sex'), not {value}"
+            raise InputError(problem, argument="names", value=wrong[0])
         return On(self, names)
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  most do not need them
@@ -272,12 +269,8 @@ class On(Kernel):
         for name in self.names:
             if name not in by_name:
                 hint = did_you_mean(name, list(by_name)) if by_name else "it has no covariates"
-                raise InputError(
-                    "the kernel names {value}, which the sample lacks; {guess}",
-                    argument="kernel",
-                    value=name,
-                    details={"guess": hint},
-                )
+                problem = "the kernel names {value}, which the sample lacks; {guess}"
+                raise InputError(problem, argument="kernel", value=name, details={"guess": hint})
         return [by_name[name] for name in self.names]
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own
@@ -307,11 +300,8 @@ class Delta(Kernel):
 
     def __post_init__(self) -> None:
         if not 0 <= self.otherwise <= 1:
-            raise InputError(
-                "Delta needs a value between 0 and 1 off the match, not {value}",
-                argument="otherwise",
-                value=self.otherwise,
-            )
+            problem = "Delta needs a value between 0 and 1 off the match, not {value}"
+            raise InputError(problem, argument="otherwise", value=self.otherwise)
 
     def __repr__(self) -> str:
         return f"Delta({self.otherwise:g})" if self.otherwise else "Delta()"
@@ -338,11 +328,8 @@ class Constant(Kernel):
 
     def __post_init__(self) -> None:
         if not 0 <= self.value < float("inf"):
-            raise InputError(
-                "Constant needs a value that is not negative, not {value}",
-                argument="value",
-                value=self.value,
-            )
+            problem = "Constant needs a value that is not negative, not {value}"
+            raise InputError(problem, argument="value", value=self.value)
 
     def __repr__(self) -> str:
         return "Constant()" if self.value == 1 else f"Constant({self.value:g})"
@@ -371,11 +358,8 @@ class Precomputed(Kernel):
     def __post_init__(self) -> None:
         matrix: FloatArray = np.array(self.matrix, dtype=float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(
-                "Precomputed needs a square matrix, not one of shape {value}",
-                argument="matrix",
-                value=matrix.shape,
-            )
+            problem = "Precomputed needs a square matrix, not one of shape {value}"
+            raise InputError(problem, argument="matrix", value=matrix.shape)
         wrong = ~np.isfinite(matrix) | (np.abs(matrix - matrix.T) > 1e-8 * np.abs(matrix).max())
         if wrong.any():
             i, j = np.unravel_index(np.argmax(wrong), wrong.shape)

@@ -47,11 +47,8 @@ class LocalKernel:
     def __post_init__(self) -> None:
         if isinstance(self.x, Mapping):
             if not self.x:
-                raise InputError(
-                    "x={} names no covariate; use x=Constant() to leave all out",
-                    argument="x",
-                    value=self.x,
-                )
+                problem = "x={} names no covariate; use x=Constant() to leave all out"
+                raise InputError(problem, argument="x", value=self.x)
             parts = tuple(_checked(k, f"x[{name!r}]").on(name) for name, k in self.x.items())
             object.__setattr__(self, "x", _product(parts))
         for part, where in ((self.prob, "prob"), (self.x, "x")):
@@ -86,11 +83,8 @@ class LocalKernel:
         prob = RBF() if self.prob is None else self.prob
         x = default_covariate_kernel(points.columns) if self.x is None else self.x
         if not points.columns and x.reads_columns:
-            raise InputError(
-                "{value} needs covariates, but the sample has none; use x=Constant()",
-                argument="x",
-                value=x,
-            )
+            problem = "{value} needs covariates, but the sample has none; use x=Constant()"
+            raise InputError(problem, argument="x", value=x)
         resolved = LocalKernel(prob.resolve([points.prediction]), x.resolve(points.columns))
         unused = [c.name for c in points.columns if c.name not in _named(x, points.columns)]
         if unused and not partial:
@@ -167,12 +161,8 @@ def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
         match = by_name.get(column.name)
         if match is None or match.is_category != column.is_category:
             told = "is missing" if match is None else f"is a {match.kind}, not a {column.kind}"
-            raise InputError(
-                "covariate {column} {told} in the other sample",
-                argument="other",
-                column=column.name,
-                details={"told": told},
-            )
+            problem = "covariate {column} {told} in the other sample"
+            raise InputError(problem, argument="other", column=column.name, details={"told": told})
     return tuple(by_name[column.name] for column in points.columns)
 
 
@@ -204,9 +194,6 @@ def _named(kernel: Kernel, columns: Sequence[Column]) -> set[str]:
 
 def _checked(part: Any, where: str) -> Kernel:
     if not isinstance(part, Kernel):
-        raise InputError(
-            "{argument} must be a kernel such as RBF(0.1) or Delta(), not {value}",
-            argument=where,
-            value=part,
-        )
+        problem = "{argument} must be a kernel such as RBF(0.1) or Delta(), not {value}"
+        raise InputError(problem, argument=where, value=part)
     return part

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -131,6 +131,7 @@ class SmoothKernel(Kernel):
 
     width: Any = field(default_factory=Median)
     supremum = 1.0
+    _metric: ClassVar[Literal["cityblock", "euclidean"]] = "euclidean"
 
     def __post_init__(self) -> None:
         if isinstance(self.width, WidthRule):
@@ -158,21 +159,15 @@ class SmoothKernel(Kernel):
 
     def widened(self, factor: float) -> Self:
         if isinstance(self.width, WidthRule):
-            raise InputError(
-                "{value} must be resolved to explicit widths before they can change",
-                argument="kernel",
-                value=self,
-            )
+            problem = "{value} must be resolved to explicit widths before they can change"
+            raise InputError(problem, argument="kernel", value=self)
         return replace(self, width=_each(self.width, lambda width: factor * width))
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         self._check(left)
         if isinstance(self.width, WidthRule):
-            raise InputError(
-                "{value} must be resolved to explicit widths before it is used",
-                argument="kernel",
-                value=self,
-            )
+            problem = "{value} must be resolved to explicit widths before it is used"
+            raise InputError(problem, argument="kernel", value=self)
         scaled = [np.column_stack(self._scaled(columns)) for columns in (left, right)]
         smooth = self._smooth(*scaled)
         if not any(column.missing.any() for column in (*left, *right)):
@@ -183,9 +178,13 @@ class SmoothKernel(Kernel):
         ]
         return product([smooth, MatchGram(*share_codes(*flags), otherwise=0.0)])
 
-    @abstractmethod
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         """The matrix on features divided by their widths."""
+        return DistanceGram(left, right, self._metric, self._profile)
+
+    def _profile(self, distance: FloatArray) -> FloatArray:
+        """The kernel's value at a distance, for kernels that depend on nothing else."""
+        raise NotImplementedError
 
     def _scaled(self, columns: Sequence[Column]) -> list[FloatArray]:
         widths = self.width if isinstance(self.width, tuple) else (self.width,) * len(columns)
@@ -281,6 +280,8 @@ class Laplace(SmoothKernel):
     0.5
     """
 
+    _metric = "cityblock"
+
     @classmethod
     def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
         """Make the kernel from scikit-learn's convention exp(-gamma |d|).
@@ -303,8 +304,8 @@ class Laplace(SmoothKernel):
         """The widths as scikit-learn's gamma; an error while a rule stands for them."""
         return _each(self.width, lambda width: 1 / width)
 
-    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
-        return DistanceGram(left, right, "cityblock", _exponential)
+    def _profile(self, distance: FloatArray) -> FloatArray:
+        return np.exp(-distance)
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,9 +330,9 @@ class Matern(SmoothKernel):
                 "Matern has nu = 1.5 or 2.5, not {value}", argument="nu", value=self.nu
             )
 
-    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
-        profile = _matern_3_2 if self.nu == 1.5 else _matern_5_2
-        return DistanceGram(left, right, "euclidean", profile)
+    def _profile(self, distance: FloatArray) -> FloatArray:
+        a = math.sqrt(2 * self.nu) * distance
+        return (1 + a if self.nu == 1.5 else 1 + a + a**2 / 3) * np.exp(-a)
 
 
 @dataclass(frozen=True, repr=False)
@@ -353,8 +354,8 @@ class RationalQuadratic(SmoothKernel):
                 "RationalQuadratic needs alpha > 0, not {value}", argument="alpha", value=self.alpha
             )
 
-    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
-        return DistanceGram(left, right, "euclidean", _RationalProfile(self.alpha))
+    def _profile(self, distance: FloatArray) -> FloatArray:
+        return (1 + distance**2 / (2 * self.alpha)) ** -self.alpha
 
 
 @dataclass(frozen=True, repr=False)
@@ -386,31 +387,6 @@ def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:
 
 def _each(width: Any, convert: Any) -> float | tuple[float, ...]:
     if isinstance(width, WidthRule):
-        raise InputError(
-            "{argument} is unknown until the rule {value} has seen the data",
-            argument="gamma",
-            value=width,
-        )
+        problem = "{argument} is unknown until the rule {value} has seen the data"
+        raise InputError(problem, argument="gamma", value=width)
     return tuple(map(convert, width)) if isinstance(width, tuple) else convert(width)
-
-
-def _exponential(distance: FloatArray) -> FloatArray:
-    return np.exp(-distance)
-
-
-def _matern_3_2(distance: FloatArray) -> FloatArray:
-    a = math.sqrt(3) * distance
-    return (1 + a) * np.exp(-a)
-
-
-def _matern_5_2(distance: FloatArray) -> FloatArray:
-    a = math.sqrt(5) * distance
-    return (1 + a + a**2 / 3) * np.exp(-a)
-
-
-@dataclass(frozen=True)
-class _RationalProfile:
-    alpha: float
-
-    def __call__(self, distance: FloatArray) -> FloatArray:
-        return (1 + distance**2 / (2 * self.alpha)) ** -self.alpha

@@ -12,8 +12,7 @@ from itrust import tasks
 from itrust._core import InputError
 from itrust.auditing import Audit, ImpossibleLabels, PointBias, Unknown, Verdict
 from itrust.auditing.verdict import judge
-from itrust.bias import Slice
-from itrust.bias.parts import near_end
+from itrust.bias import Slice, near_end
 from itrust.calibration import Finding, Refusal
 from itrust.render import as_text, sentence_of
 from itrust.render.page import page

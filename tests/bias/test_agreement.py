@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 import itrust as it
-from itrust.bias.bands import Shares, _zero_scores, confidence_band
-from itrust.bias.smoothing import Averages, Moments
+from itrust.bias import Averages, Moments, Shares, confidence_band
+from itrust.bias.bands import _zero_scores
 
 
 def any_sample(seed: int) -> tuple[it.Sample, float]:

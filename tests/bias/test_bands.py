@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import beta, binom
 
 import itrust as it
-from itrust.bias.bands import _Law, confidence_band, critical_value, null_band
-from itrust.bias.places import average
-from itrust.bias.smoothing import Members
+from itrust.bias import Members, average, confidence_band, critical_value, null_band
+from itrust.bias.bands import _Law
 from itrust.data import Between, Everywhere
 from itrust.nulls import Bernoulli
 from oracles import plausible

@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import CurvePlan, Ground, MapPlan, Redraws, axes, biases_at
+from itrust.bias import CurvePlan, Ground, MapPlan, Redraws, pictures, pictures_of
 
 
 def town(n: int = 2_000) -> it.Sample:
@@ -175,7 +175,7 @@ def test_wrong_types_get_a_sentence(call):
 
 
 def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
-    monkeypatch.setattr(axes, "MAX_PLACES", 300)
+    monkeypatch.setattr(pictures, "MAX_PLACES", 300)
     sample, settings = town(600), {"draws": 39, "rng": 3}
     alone = [
         it.bias_curve(sample, "age", points=20, **settings),
@@ -190,13 +190,10 @@ def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
         MapPlan.of(ground, "age", "prediction", points=15),
         MapPlan.of(ground, "region", "age", points=15),
     ]
-    places = [plan.places for plan in plans]
-    assert [len(some) for some in axes._passes_over(places)] == [2, 2]
-    assert places[1].kernel is places[3].kernel  # widths of age within regions are chosen once
+    assert [len(some) for some in pictures._passes_over(plans)] == [2, 2]
+    assert plans[1].kernel is plans[3].kernel  # widths of age within regions are chosen once
     redraws = Redraws.of(sample, alpha=0.05, draws=39, rng=3)
-    found = biases_at(redraws, places, min_neighbours=20)
-    for plan, bias, own in zip(plans, found, alone, strict=True):
-        drawn = plan.drawn(bias)
+    for drawn, own in zip(pictures_of(redraws, plans), alone, strict=True):
         assert drawn.to_arrow().column_names == own.to_arrow().column_names
         for name in ("values", "size", "pvalues", "witness", "stderr"):
             mine, theirs = getattr(drawn.bias, name), getattr(own.bias, name)
@@ -217,5 +214,5 @@ def test_where_rows_are_enough_is_known_without_labels(by):
     curve = it.bias_curve(sample, "income", points=40, draws=19, rng=0)
     for rows in (sample, other):
         ground = Ground(rows)
-        places = [CurvePlan.of(ground, "income", points=40).places]
-        assert ground.shares_known(places, 20) == [np.isfinite(curve.bias.values).mean()]
+        plans = [CurvePlan.of(ground, "income", points=40)]
+        assert ground.shares_known(plans, 20) == [np.isfinite(curve.bias.values).mean()]

@@ -256,7 +256,7 @@ def test_intervals_hold_where_hardly_any_event_is_expected():
 
 @pytest.mark.slow
 def test_single_precision_keeps_the_level_where_draws_tie(monkeypatch):
-    monkeypatch.setattr("itrust.bias.smoothing.MAX_IN_DOUBLE", 0)
+    monkeypatch.setattr("itrust.bias.averages.MAX_IN_DOUBLE", 0)
     runs, wrong = 160, 0
     for run in range(runs):
         rng = np.random.default_rng([11, run])

@@ -353,7 +353,7 @@ def test_notes_are_about_the_points_that_were_asked_for():
 
 
 def test_threads_change_nothing_to_the_last_bit(monkeypatch):
-    monkeypatch.setattr("itrust.bias.smoothing.CHUNK_ROWS", 300)
+    monkeypatch.setattr("itrust.bias.averages.CHUNK_ROWS", 300)
     sample, found = town(1_500), []
     for threads in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)

@@ -5,8 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import tickets
-from itrust.bias.places import PlaceSet, PlacesPart, average
-from itrust.bias.smoothing import Members
+from itrust.bias import Members, PlaceSet, PlacesPart, average
 from itrust.data import Compared, Everywhere
 from itrust.engines import as_engine, run_together
 from itrust.nulls import Bernoulli
@@ -50,7 +49,7 @@ def test_more_places_than_rows_have_normal_sums_too():
 
 
 def test_places_of_different_families_are_taken_as_uncorrelated(sample, monkeypatch):
-    monkeypatch.setattr("itrust.bias.smoothing.MAX_FAMILY", 2)
+    monkeypatch.setattr("itrust.bias.weights.MAX_FAMILY", 2)
     regions = Members([Everywhere()] * 3)
     found = average(sample, regions, (Bernoulli(),), draws=2_000, seed=0)
     seen = np.corrcoef(found.multiplied)

@@ -7,9 +7,7 @@ import pytest
 from scipy.special import ndtri
 
 import itrust as it
-from itrust.bias import measured_places
-from itrust.bias.halves import beyond, most_rows
-from itrust.bias.slices import halves_of
+from itrust.bias import beyond, halves_of, measured_places, most_rows
 
 
 def town(seed: int, shift: float) -> tuple[it.Sample, np.ndarray]:

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.bias import Neighbours
-from itrust.bias import places as module
-from itrust.bias.places import average
-from itrust.bias.smoothing import BEYOND_DOUBT, Members
+from itrust.bias import BEYOND_DOUBT, Members, Neighbours, average
 from itrust.data import Everywhere, Level
 from itrust.kernels import RBF, Delta, LocalKernel
-from itrust.nulls import Bernoulli, Rademacher
+from itrust.nulls import Bernoulli
 
 
 def dense(weights, points) -> np.ndarray:
@@ -88,7 +85,7 @@ def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
 def test_single_precision_changes_next_to_nothing(monkeypatch):
     sample, weights = many_neighbours(1_000, places=100)
     double = average(sample, weights, (Bernoulli(),), draws=50, seed=1)
-    monkeypatch.setattr(module, "MAX_IN_DOUBLE", 0)
+    monkeypatch.setattr("itrust.bias.averages.MAX_IN_DOUBLE", 0)
     single = average(sample, weights, (Bernoulli(),), draws=50, seed=1)
     assert single.sums == pytest.approx(double.sums, abs=1e-4)
     assert single.multiplied == pytest.approx(double.multiplied, abs=1e-3)
@@ -116,14 +113,14 @@ def test_clusters_are_summed_before_they_are_squared():
     town = it.simulate.repeated_units(40, 5, rng=0).sample
     cluster = np.random.default_rng(0).permutation(np.repeat(np.arange(40), 5))
     sample = it.Sample(town.y, town.p, cluster=cluster)
-    found = average(sample, Members([Everywhere()]), (Rademacher(),), draws=9, seed=0)
+    found = average(sample, Members([Everywhere()]), (Bernoulli(),), draws=9, seed=0)
     b = sample.residuals.mean()
     sums = [(sample.residuals - b)[cluster == unit].sum() for unit in range(40)]
     many = 40 / 39  # clusters around their mean, which is 0 here
     assert found.stderr[0] == pytest.approx(np.sqrt(many * np.square(sums).sum()) / 200)
     kernel = LocalKernel(RBF(0.2))
     weights = Neighbours(sample.points.take(slice(10)), kernel.resolve(sample.points))
-    local = average(sample, weights, (Rademacher(),), draws=9, seed=0)
+    local = average(sample, weights, (Bernoulli(),), draws=9, seed=0)
     a = weights.kernel.gram(weights.points, sample.points).block(slice(None), slice(None))
     a = np.maximum(a - weights.cut, 0) / (1 - weights.cut)
     for place in range(10):

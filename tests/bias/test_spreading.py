@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from itrust import Sample
-from itrust.bias.places import average
-from itrust.bias.smoothing import Members, polynomial
-from itrust.bias.spreading import Spreading
+from itrust.bias import Members, average, polynomial, spreading_of
 from itrust.data import Everywhere, Level
 from itrust.nulls import Bernoulli
 
@@ -117,7 +115,7 @@ def test_multipliers_vary_around_the_mean_of_a_stratum(name):
     """What all clusters of a stratum share adds no variance: residuals of 1 a cluster, say."""
     sample = rows_of(**DESIGNS[name])
     design = sample.design
-    spreading = Spreading.of(design, 50, 1, np.float64)
+    spreading = spreading_of(design, 50, 1, np.float64)
     multipliers = spreading.multipliers(slice(0, ROWS))
     per_unit = np.array([multipliers[design.units == unit][0] for unit in range(design.clusters)])
     assert (multipliers == per_unit[design.units]).all()
@@ -128,7 +126,7 @@ def test_multipliers_vary_around_the_mean_of_a_stratum(name):
 @pytest.mark.parametrize("name", ["clusters", "clusters in strata", "rows in strata", "replicates"])
 def test_any_block_of_rows_has_the_same_multipliers(name):
     sample = replicated("brr") if name == "replicates" else rows_of(**DESIGNS[name])
-    spreading = Spreading.of(sample.design, 9, 4, np.float64)
+    spreading = spreading_of(sample.design, 9, 4, np.float64)
     whole = spreading.multipliers(slice(0, ROWS))
     parts = [spreading.multipliers(slice(at, min(at + 33, ROWS))) for at in range(0, ROWS, 33)]
     assert np.vstack(parts) == pytest.approx(whole, abs=1e-12)

@@ -78,12 +78,12 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
         raise AssertionError("computed while drawing")
 
     for module in (
-        "bias.places.average",
+        "bias.averages.average_all",
         "engines.protocol.Engine.run",
         "calibration.scores.reliability_curve",
     ):
         monkeypatch.setattr(f"itrust.{module}", refuse)
-    monkeypatch.setattr("itrust.bias.local.average", refuse)
+    monkeypatch.setattr("itrust.bias.redraws.average_all", refuse)
     for display in kept.values():
         assert display.plot() is display
 

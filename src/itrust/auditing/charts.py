@@ -31,8 +31,8 @@ from itrust.bias import (
     Ground,
     MapPlan,
     Redraws,
-    biases_at,
     has_order,
+    pictures_of,
 )
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
@@ -547,14 +547,13 @@ class _Drawer:
             for pair in self._pairs:
                 maps.append(self._map_plan(*pair))
                 advance(step)
-            places = [plan.places for plans in curves.values() for plan in plans.values()]
-            places += [plan.places for plan in maps]
-            found = iter(biases_at(redraws, places, min_neighbours=MIN_NEIGHBOURS))
+            of_curves = [plan for plans in curves.values() for plan in plans.values()]
+            pictures = iter(pictures_of(redraws, [*of_curves, *maps]))
         lines = [
-            self._curve(name, {by: plan.drawn(next(found)) for by, plan in plans.items()})
+            self._curve(name, {by: next(pictures) for by in plans})
             for name, plans in curves.items()
         ]
-        charts = [_map(plan.drawn(next(found))) for plan in maps]
+        charts = [_map(picture) for picture in pictures]
         return (
             tuple(curve for curve in lines if curve.parts),
             tuple(chart for chart in charts if chart.bias),
@@ -565,8 +564,8 @@ class _Drawer:
         """Share of the range of each number that has enough rows; long tails have few."""
         paired = (name for pair in self._pairs for name in pair)
         names = [n for n in dict.fromkeys([*self._ordered, *paired]) if n not in self._levels]
-        places = [CurvePlan.of(self.ground, name, points=POINTS).places for name in names]
-        shares = self.ground.shares_known(places, MIN_NEIGHBOURS) if names else []
+        plans = [CurvePlan.of(self.ground, name, points=POINTS) for name in names]
+        shares = self.ground.shares_known(plans, MIN_NEIGHBOURS) if names else []
         return dict(zip(names, shares, strict=True))
 
     def _curve_plans(self, name: str) -> dict[str | None, CurvePlan]:

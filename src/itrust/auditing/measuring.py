@@ -24,7 +24,6 @@ from itrust.bias import (
     MAX_GROUPS,
     GroupPlan,
     LocalBias,
-    PlaceSet,
     PlacesPart,
     Redraws,
     bias_slices,
@@ -105,9 +104,7 @@ def measured_together(
     if few:
         groups = _groups_planned(redraws["judged"], few)
     slices = None if extract.is_all else slice_plan(redraws["judged"])
-    sets = [PlaceSet(local.weights)]
-    sets += [] if groups is None else [PlaceSet(groups.weights, spread=True)]
-    sets += [] if slices is None else [PlaceSet(slices.weights, True, slices.bar)]
+    sets = [plan.places for plan in (local, groups, slices) if plan is not None]
     numbers = task_part(redraws["all"], [prevalence(), *tasks])
     overall = OverallPart(bare, survey.unit)
     printed = None
@@ -200,8 +197,7 @@ def measured_by_design(
     begin(Stage.PARTS, 2 if few else 1)
     groups = None
     if few:
-        plan = _groups_planned(Redraws.of(judged, **common), few)
-        groups = plan.finished(plan.averages())
+        groups = _groups_planned(Redraws.of(judged, **common), few).made()
     slices = bias_slices(judged, **common)
     if tasks:
         begin(Stage.TASKS)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from itrust._core import BoolArray, FloatArray, IntArray
-from itrust.bias.smoothing import Averages, Moments, polynomial
+from itrust.bias.averages import Averages, Moments, polynomial
 from itrust.calibration import (
     from_normal_score,
     step_down,
@@ -150,8 +151,7 @@ class Shares:
         return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
+class Verdicts(NamedTuple):
     """Intervals and p-values of m places, which agree at alpha."""
 
     band: Band
@@ -159,18 +159,10 @@ class Verdicts:
     adjusted: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Flags:
-    """Bands and p-values of m points, where any bias of a neighbour counts."""
+def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
+    """Null band, confidence band and p-values of points, where any bias of a neighbour counts.
 
-    null_band: Band
-    band: Band
-    pvalues: FloatArray
-
-
-def flagged(averages: Averages, alpha: float) -> Flags:
-    """Bands and p-values of points: redrawn labels decide about 0, multipliers about the rest.
-
+    Redrawn labels decide about 0, multipliers about the rest.
     Means of labels have lighter tails than the normal numbers of multipliers, and how much lighter
     is known exactly where there is no bias.
     """
@@ -195,8 +187,8 @@ def flagged(averages: Averages, alpha: float) -> Flags:
         rounding = TIE * np.abs(redrawn).max(initial=0.0)
         pvalues = _at_least(maxima[0], observed - rounding)
         band = confidence_band(averages, reach, float(at_zero[0]))
-    told = _including(null_band(averages, at_zero, reach), averages.values, pvalues > alpha)
-    return Flags(told, _backed(band, pvalues <= alpha), pvalues)
+    null = _including(null_band(averages, at_zero, reach), averages.values, pvalues > alpha)
+    return null, _backed(band, pvalues <= alpha), pvalues
 
 
 def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,21 +30,18 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
+from itrust.bias.averages import Averages, PlaceSet, average
 from itrust.bias.bands import Band, flagged
-from itrust.bias.groups import GroupTable, groups_of
-from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
-from itrust.bias.places import average
-from itrust.bias.redraws import Redraws
-from itrust.bias.slices import HALVES, SliceTable, slices_of
-from itrust.bias.smoothing import Averages
+from itrust.bias.groups import GroupTable, group_plan
+from itrust.bias.redraws import PlacesPlan, Redraws
+from itrust.bias.slices import HALVES, SliceTable, halves_of, slices_of
+from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import Column, Points, Population, Sample, Scan
 from itrust.engines import EngineChoice
 from itrust.kernels import RBF, LocalKernel
 
 if TYPE_CHECKING:
-    from itrust.bias.cubic import CubicFit
-    from itrust.bias.curves import BiasCurve
-    from itrust.bias.maps import BiasMap
+    from itrust.bias.pictures import BiasCurve, BiasMap, CubicFit
 
 MAX_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 1_000
@@ -52,6 +49,7 @@ MIN_NEIGHBOURS = 20
 MOSTLY = 0.8
 WIDE = 0.5  # a width of the prediction that takes in nearly all of them
 FACTORS = tuple(2.0**k for k in range(-4, 4))
+MAX_PLACES = 500  # that one half chooses from, drawn without a look at labels
 
 
 @dataclass(frozen=True)
@@ -192,16 +190,13 @@ class LocalBias(Result):
         LocalBias
             With the same rows, widths and draws.
         """
-        return estimated_at(
-            _points_of(other, self.sample),
-            None,
-            self.redraws,
-            whole=self.whole,
-            kernel=self.kernel,
-            cut=self.cut,
-            min_neighbours=self.min_neighbours,
-            notes=self.notes,
-        )
+        return self._plan(_points_of(other, self.sample)).made()
+
+    def _plan(self, points: Points, **changes: Any) -> LocalPlan:
+        """The same question about other points."""
+        names = ("redraws", "whole", "kernel", "cut", "min_neighbours", "notes")
+        settings = {name: getattr(self, name) for name in names}
+        return LocalPlan(points=points, rows=None, **settings | changes)
 
     def groups(self, *names: str, **settings: Any) -> GroupTable:
         """Give the bias by group and crossing of groups, from all rows.
@@ -219,7 +214,7 @@ class LocalBias(Result):
         GroupTable
             As `itrust.bias_groups` gives it.
         """
-        return groups_of(self._again(settings), names, **settings)
+        return group_plan(self._again(settings), names, **settings).made()
 
     def slices(self, **settings: Any) -> SliceTable:
         """Find readable rules where the model is miscalibrated, from all rows.
@@ -253,7 +248,7 @@ class LocalBias(Result):
         BiasCurve
             One curve for each group.
         """
-        from itrust.bias.curves import curve_of
+        from itrust.bias.pictures import curve_of
 
         return curve_of(self._again(settings), name, by, **settings)
 
@@ -272,7 +267,7 @@ class LocalBias(Result):
         BiasMap
             Bias and p-value of every cell.
         """
-        from itrust.bias.maps import map_of
+        from itrust.bias.pictures import map_of
 
         return map_of(self._again(settings), first, second, **settings)
 
@@ -296,7 +291,7 @@ class LocalBias(Result):
         CubicFit
             One cubic for each group, without error control.
         """
-        from itrust.bias.cubic import cubic_fit
+        from itrust.bias.pictures import cubic_fit
 
         return cubic_fit(self, name, by)
 
@@ -424,7 +419,6 @@ def local_bias(
     >>> b.values.shape, bool(b.flagged.any())
     ((1500,), True)
     """
-    begun = time.perf_counter()
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
     if isinstance(kernel, HeldOut) and redraws.extract is not None:
         if not isinstance(sample, Sample):
@@ -435,8 +429,7 @@ def local_bias(
             )
         redraws = replace(redraws, sample=sample, extract=None)
     plan = local_plan(redraws, at, min_neighbours=min_neighbours, kernel=kernel, cut=cut)
-    averages = plan.redraws.averages(plan.weights, title="local bias")
-    return replace(plan.finished(averages), elapsed=time.perf_counter() - begun)
+    return plan.made()
 
 
 def local_plan(
@@ -449,12 +442,12 @@ def local_plan(
 ) -> LocalPlan:
     """Choose points and widths; what is summed over the rows then makes a `LocalBias`."""
     checked_count(min_neighbours, "min_neighbours")
-    sample = redraws.sample
+    sample, begun = redraws.sample, time.perf_counter()
     fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws)
     redraws = redraws.again(fitted)
     points, rows = _own_points(redraws, sample) if at is None else (_points_of(at, sample), None)
     said = (*notes, *redraws.notes)
-    return LocalPlan(redraws, sample, points, rows, chosen, cut, int(min_neighbours), said)
+    return LocalPlan(redraws, sample, points, rows, chosen, cut, int(min_neighbours), said, begun)
 
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
@@ -556,7 +549,7 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
     weights = Neighbours(held.points.take(rows), kernel, cut)
-    averages = average(fit, weights, (), draws=0, seed=0, title="widths")
+    averages = average(fit, weights, title="widths")
     enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS
     if enough.mean() < MOSTLY:
         return math.inf
@@ -565,29 +558,10 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     return float(w @ (e - predicted) ** 2 / w.sum())
 
 
-def estimated_at(
-    points: Points,
-    rows: IntArray | None,
-    redraws: Redraws,
-    *,
-    whole: Sample,
-    kernel: LocalKernel,
-    cut: float,
-    min_neighbours: int,
-    notes: tuple[str, ...],
-) -> LocalBias:
-    """The local bias at these points; everything has been checked and resolved."""
-    begun = time.perf_counter()
-    plan = LocalPlan(redraws, whole, points, rows, kernel, cut, min_neighbours, notes)
-    found = plan.finished(redraws.averages(plan.weights, title="local bias"))
-    return replace(found, elapsed=time.perf_counter() - begun)
-
-
 @dataclass(frozen=True, eq=False)
-class LocalPlan:
+class LocalPlan(PlacesPlan[LocalBias]):
     """Points and widths of a local bias, before labels are redrawn; as for `LocalBias`."""
 
-    redraws: Redraws
     whole: Sample
     points: Points
     rows: IntArray | None
@@ -595,44 +569,94 @@ class LocalPlan:
     cut: float
     min_neighbours: int
     notes: tuple[str, ...]
+    begun: float = field(default_factory=time.perf_counter)
+    title: ClassVar[str] = "local bias"
 
-    @cached_property
-    def weights(self) -> Neighbours:
+    @property
+    def places(self) -> PlaceSet:
         """Who counts at the points."""
-        return Neighbours(self.points, self.kernel, self.cut)
+        return PlaceSet(Neighbours(self.points, self.kernel, self.cut))
 
     def finished(self, averages: Averages) -> LocalBias:
         """Make bands and p-values of the mean residuals at the points."""
-        redraws, points = self.redraws, self.points
         size = np.nan_to_num(averages.moments.size)
         enough = np.flatnonzero(size >= self.min_neighbours)
-        kept = averages.take(enough)
+        known = averages.take(enough)
 
         def at_all(part: FloatArray) -> FloatArray:
-            filled = np.full(len(points), np.nan)
+            filled = np.full(len(self.points), np.nan)
             filled[enough] = part
             return filled
 
-        told = flagged(kept, redraws.alpha)
-        flags, sizes = (
-            Band(at_all(band.lower), at_all(band.upper)) for band in (told.null_band, told.band)
-        )
+        null_band, band, pvalues = flagged(known, self.redraws.alpha)
+        on_points = _notes_on_points(self.points, self.redraws.sample, self.kernel)
+        settings = {name: value for name, value in vars(self).items() if name != "begun"}
         return LocalBias(
-            redraws=redraws,
-            whole=self.whole,
-            points=points,
-            rows=self.rows,
-            min_neighbours=self.min_neighbours,
-            kernel=self.kernel,
-            cut=self.cut,
-            values=at_all(kept.values),
-            stderr=at_all(kept.stderr),
+            **settings,
+            values=at_all(known.values),
+            stderr=at_all(known.stderr),
             size=size,
             witness=averages.residual / averages.total,
-            null_band=flags,
-            band=sizes,
-            pvalues=at_all(told.pvalues),
-            elapsed=0.0,
-            notes=self.notes,
-            notes_on_points=tuple(_notes_on_points(points, redraws.sample, self.kernel)),
+            null_band=Band(at_all(null_band.lower), at_all(null_band.upper)),
+            band=Band(at_all(band.lower), at_all(band.upper)),
+            pvalues=at_all(pvalues),
+            elapsed=time.perf_counter() - self.begun,
+            notes_on_points=tuple(on_points),
         )
+
+
+@dataclass(frozen=True)
+class MeasuredPlace:
+    """A point of a local bias, chosen by one half of the rows and measured by the other."""
+
+    point: int
+    bias: float
+    lower: float
+    upper: float
+    neighbours: float
+
+
+def beyond(bias: LocalBias, sign: int, tolerance: float) -> BoolArray:
+    """Points whose band shows a bias of this sign and at least this size, (m,)."""
+    least = np.nan_to_num(sign * bias.band.at_least)
+    return np.asarray((least > 0) & (least >= tolerance))
+
+
+def most_rows(bias: LocalBias, among: BoolArray) -> int:
+    """The point with the most neighbours: a choice that does not look for the largest value."""
+    return int(np.argmax(np.where(among, bias.size, -1.0)))
+
+
+def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, ...]:
+    """Places with a bias of at least `tolerance`: one where the model is too low, one too high.
+
+    A place that was chosen because its bias looks large looks larger than it is. Here one half of
+    the rows shows where the bias is at least of some size, and its size is the mean of the other
+    half's rows. The same half always chooses: to let the other choose where this one shows nothing
+    would measure on rows that are known to show little.
+    """
+    halves = halves_of(bias.sample, bias.redraws.seed, purpose=3)
+    if not halves:
+        return ()
+    chooser, other = halves
+    some = np.sort(smallest_tickets(tickets(1, len(bias)), MAX_PLACES))
+    redraws = replace(bias.redraws, sample=chooser, extract=None)
+    plan = bias._plan(bias.points.take(some), redraws=redraws, whole=chooser, notes=())
+    places = plan.made()
+    means = average(other, plan.places.weights, title="other half")
+    enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
+    measured = []
+    for sign in (1, -1):
+        shown = beyond(places, sign, tolerance) & enough
+        if shown.any():
+            k = most_rows(places, shown)
+            measured.append(
+                MeasuredPlace(
+                    point=int(some[k]),
+                    bias=float(means.values[k]),
+                    lower=float(places.band.lower[k]),
+                    upper=float(places.band.upper[k]),
+                    neighbours=float(min(places.size[k], means.moments.size[k])),
+                )
+            )
+    return tuple(measured)

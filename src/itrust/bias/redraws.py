@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from itrust._core import InputError, Rng, as_seed, checked_reach, counted
-from itrust.bias.places import average
-from itrust.bias.smoothing import Averages, Weights
+from itrust.bias.averages import Averages, PlaceSet, average_all
 from itrust.calibration import null_warnings
 from itrust.data import Extract, Sample, Scan, Source, checked_sample, rows_at_hand
 from itrust.engines import Auto, Engine, EngineChoice, Survey, as_engine
@@ -73,19 +73,11 @@ class Redraws:
             return self.engine.survey(self.sample)
         return self.engine.survey_of(self.extract)
 
-    def averages(self, weights: Weights, *, spread: bool = False, title: str) -> Averages:
+    def averages(self, *sets: PlaceSet, title: str) -> list[Averages]:
         """Mean residuals of the data and of every redraw at some places, over all rows."""
-        return average(
-            self.source,
-            weights,
-            self.laws,
-            self.draws,
-            self.seed,
-            spread=spread,
-            title=title,
-            engine=self.engine,
-            survey=None if self.extract is None else self.survey,
-        )
+        survey = None if self.extract is None else self.survey
+        settings: dict[str, Any] = {"title": title, "engine": self.engine, "survey": survey}
+        return average_all(self.source, sets, self.laws, self.draws, self.seed, **settings)
 
     def again(
         self,
@@ -146,6 +138,31 @@ class Redraws:
                 f"sizes count clusters"
             )
         return tuple(said)
+
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class PlacesPlan(Generic[Made]):
+    """Places whose bias is wanted, before labels are redrawn."""
+
+    redraws: Redraws
+    title: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def places(self) -> PlaceSet:
+        """Who counts there."""
+
+    @abstractmethod
+    def finished(self, averages: Averages) -> Made:
+        """Make intervals and p-values of the mean residuals at the places."""
+
+    def made(self) -> Made:
+        """The same by a pass of its own."""
+        (averages,) = self.redraws.averages(self.places, title=self.title)
+        return self.finished(averages)
 
 
 def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:

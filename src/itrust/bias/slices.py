@@ -1,33 +1,62 @@
-"""Readable rules where the model is miscalibrated: found on some rows, confirmed on others."""
+"""Readable rules where the model is miscalibrated: found on some rows, confirmed on others.
+
+The search proves nothing by itself. Every covariate, and the prediction, is cut into a few parts.
+For each pair of them, sums over all cells give those of every rectangle at once; the most striking
+rectangle, simple rules preferred, is taken, narrowed by a further condition where that pays, and
+its bias subtracted before the next look.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache, cached_property, partial
+from itertools import combinations, pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from itrust._core import (
     BoolArray,
     FloatArray,
+    IntArray,
     Rng,
     as_seed,
     checked_count,
-    progress_bar,
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import Shares, Verdicts, judged
-from itrust.bias.parts import PartBias, PartTable
-from itrust.bias.places import PlaceSet, PlacesPart
-from itrust.bias.redraws import Redraws
-from itrust.bias.slice_search import MAX_CROSSED, Candidate, Searcher, rows_to_search
-from itrust.bias.smoothing import Averages, Members
-from itrust.data import Sample, Scan
-from itrust.engines import EngineChoice, run_together, work_of_parts
+from itrust.bias.averages import NOBODY, Averages, PlaceSet
+from itrust.bias.bands import Shares, judged
+from itrust.bias.groups import PartBias, PartTable
+from itrust.bias.redraws import PlacesPlan, Redraws
+from itrust.bias.weights import Members
+from itrust.data import (
+    MAX_VALUES,
+    OTHER_NAME,
+    PREDICTION,
+    Between,
+    Column,
+    Missing,
+    Predicate,
+    Sample,
+    Scan,
+    all_of,
+    level_of,
+)
+from itrust.engines import EngineChoice
 
+PARTS = 16
+MAX_LEVELS = 30
+MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken together
+MIN_ROWS = 5_000  # to search in, however many covariates there are
+THRIFT = 0.6  # how much more a complex rule has to show
+FAINT = 3.0  # standard errors below which a rule is not worth a test
+FAINT_PART = 1.5  # and below which it is not worth a further condition
+BEAM = 12  # rules that are given a further condition
+MAX_CELLS = 3e9  # looked at in all; above, some rows stand for all
 MIN_UNITS = 4  # rows or clusters that can be halved
 ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
@@ -176,114 +205,77 @@ def slices_of(
     redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
 ) -> SliceTable:
     """The table of `bias_slices`, with sample and draws that were checked before."""
-    begun = time.perf_counter()
-    for name, value in (
-        ("max_conditions", max_conditions),
-        ("max_slices", max_slices),
-        ("min_rows", min_rows),
-    ):
+    settings = {"max_conditions": max_conditions, "max_slices": max_slices, "min_rows": min_rows}
+    for name, value in settings.items():
         checked_count(value, name)
     if redraws.extract is not None:
-        plan = slice_plan(
-            redraws, max_conditions=max_conditions, max_slices=max_slices, min_rows=min_rows
-        )
-        part = PlacesPart.of(
-            [PlaceSet(plan.weights, True, plan.bar)],
-            redraws.n,
-            redraws.draws,
-            redraws.seed,
-            redraws.survey.unit,
-        )
-        with progress_bar("slices", work_of_parts(redraws.survey, [part], redraws.draws)) as told:
-            ((averages,),) = run_together(
-                redraws.engine,
-                redraws.survey,
-                [part],
-                redraws.null,
-                redraws.draws,
-                redraws.seed,
-                told,
-            )
-        return replace(plan.finished(averages), elapsed=time.perf_counter() - begun)
-    sample, seed = redraws.sample, redraws.seed
+        return slice_plan(redraws, **settings).made()
+    begun, sample, seed = time.perf_counter(), redraws.sample, redraws.seed
     halves = halves_of(sample, seed, purpose=0)
-    confirmed: list[Slice] = []
-    for number in range(len(halves)):
-        search, others = halves[number], halves[1 - number]
+    slices: list[Slice] = []
+    for number, (search, others) in enumerate(zip(halves, halves[::-1], strict=True)):
         searcher = Searcher(_searchable(search, max_slices), max_conditions, min_rows)
         found = searcher.candidates(max_slices)
         # Labels of their own for each half; half of the level for each.
         own_seed = as_seed(np.random.default_rng([seed, 1 + number]))
         half = replace(redraws, sample=others, seed=own_seed, alpha=redraws.alpha / HALVES)
-        confirmed.extend(_judged(found, half, sample))
+        if found:
+            (averages,) = half.averages(_places(found), title="slices")
+            slices.extend(_judged(found, averages, half, sample))
+    return _table(slices, redraws, min_rows, begun)
+
+
+def _table(slices: list[Slice], redraws: Redraws, min_rows: int, begun: float) -> SliceTable:
+    """Confirmed slices first, by impact; of two that hold nearly the same rows, the first."""
+    sample, settings = redraws.sample, redraws.settings
+    if len(sample.columns) >= MAX_CROSSED:  # the prediction is one more
+        settings["notes"] = (*settings["notes"], SOME_CROSSED)
+    apart: list[tuple[Slice, BoolArray]] = []
+    for part in sorted(slices, key=lambda part: (part.pvalue > redraws.alpha, -abs(part.impact))):
+        rows = part.where.rows(sample.points)
+        if all((rows & other).sum() <= ALIKE * (rows | other).sum() for _, other in apart):
+            apart.append((part, rows))
     return SliceTable(
-        slices=_apart(confirmed, sample, redraws.alpha),
-        n=sample.n,
+        slices=tuple(part for part, _ in apart),
+        n=redraws.n,
         elapsed=time.perf_counter() - begun,
         min_rows=int(min_rows),
-        **_settings(redraws),
+        **settings,
     )
-
-
-def _settings(redraws: Redraws) -> dict[str, Any]:
-    """What a table of slices keeps, and a note where not all covariates were crossed."""
-    settings = redraws.settings
-    if len(redraws.sample.columns) < MAX_CROSSED:  # the prediction is one more
-        return settings
-    return {**settings, "notes": (*settings["notes"], SOME_CROSSED)}
 
 
 def slice_plan(
     redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
 ) -> SlicePlan:
     """Search the rows at hand; all other rows then judge what was found."""
+    begun = time.perf_counter()
     searcher = Searcher(_searchable(redraws.sample, max_slices), max_conditions, min_rows)
-    return SlicePlan(redraws, tuple(searcher.candidates(2 * max_slices)), int(min_rows))
+    return SlicePlan(redraws, tuple(searcher.candidates(2 * max_slices)), min_rows, begun)
 
 
 @dataclass(frozen=True, eq=False)
-class SlicePlan:
+class SlicePlan(PlacesPlan[SliceTable]):
     """Rules found on the rows at hand, before the other rows judge them."""
 
-    redraws: Redraws
     found: tuple[Candidate, ...]
     min_rows: int
+    begun: float
+    title: ClassVar[str] = "slices"
 
     @property
-    def weights(self) -> Members:
-        """Who meets the rules."""
-        return Members([candidate.where for candidate in self.found])
-
-    @property
-    def bar(self) -> float:
-        """Rows with a larger ticket took no part in the search."""
+    def places(self) -> PlaceSet:
+        """Who meets the rules and took no part in the search."""
         assert self.redraws.extract is not None
-        return self.redraws.extract.bar
+        return _places(self.found, self.redraws.extract.bar)
 
     def finished(self, averages: Averages) -> SliceTable:
         """Make intervals and p-values from the rows that took no part in the search."""
-        redraws, sample, extract = self.redraws, self.redraws.sample, self.redraws.extract
-        assert extract is not None
-        held = np.flatnonzero(averages.moments.mass > 0)
-        averages = averages.take(held)
-        found = [self.found[k] for k in held.tolist()]
-        slices: list[Slice] = []
-        if found:
-            told = _shared_verdicts(found, averages, redraws.alpha)
-            weights = extract.weights
-            for k, candidate in enumerate(found):
-                here = np.flatnonzero(candidate.where.rows(sample.points))
-                weight = float(here.size if weights is None else weights[here].sum())
-                share = weight / extract.census.mass
-                share += float(averages.moments.mass[k]) / averages.total
-                slices.append(_slice(candidate, averages, told, k, here.size, share, times=1))
-        return SliceTable(
-            slices=_apart(slices, sample, redraws.alpha),
-            n=redraws.n,
-            elapsed=0.0,
-            min_rows=self.min_rows,
-            **_settings(redraws),
-        )
+        slices = list(_judged(self.found, averages, self.redraws, self.redraws.sample))
+        return _table(slices, self.redraws, self.min_rows, self.begun)
+
+
+def _places(found: Sequence[Candidate], above: float = NOBODY) -> PlaceSet:
+    return PlaceSet(Members([candidate.where for candidate in found]), True, above)
 
 
 def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:
@@ -295,64 +287,54 @@ def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:
 
 
 def _searchable(search: Sample, max_slices: int) -> Sample:
-    rows = smallest_tickets(tickets(0, search.n), rows_to_search(search, max_slices))
+    """As many rows as can be looked at within reasonable time."""
+    crossed = min(len(search.columns) + 1, MAX_CROSSED)
+    looks = crossed * (crossed + 1) / 2 + len(search.columns)
+    most = max(int(MAX_CELLS / (5 * looks * max_slices)), MIN_ROWS)
+    rows = smallest_tickets(tickets(0, search.n), most)
     return search if rows.size == search.n else search.take(rows)
 
 
-def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterator[Slice]:
-    """Slices found on one half, judged on the other at half of the level."""
-    others = half.sample
-    inside = [candidate.where.rows(others.points) for candidate in found]
-    held = [c for c, rows in zip(found, inside, strict=True) if others.weights_or_ones[rows].any()]
-    if not held:
+def _judged(
+    found: Sequence[Candidate], averages: Averages, judges: Redraws, sample: Sample
+) -> Iterator[Slice]:
+    """Rules with the numbers of the rows that judged them, all or one half of them.
+
+    Shares of the level go by what the search showed. `sample` has all rows, or those at hand.
+    """
+    held = np.flatnonzero(averages.moments.mass > 0)
+    averages, found = averages.take(held), [found[k] for k in held.tolist()]
+    if not found:
         return
-    averages = half.averages(
-        Members([candidate.where for candidate in held]), spread=True, title="slices"
-    )
-    told = _shared_verdicts(held, averages, half.alpha)
-    w = sample.weights_or_ones
-    for k, candidate in enumerate(held):
-        everywhere = candidate.where.rows(sample.points)
-        share = float(w[everywhere].sum() / w.sum())
-        searched = int(everywhere.sum()) - int(averages.rows[k])
-        yield _slice(candidate, averages, told, k, searched, share, times=HALVES)
-
-
-def _shared_verdicts(found: Sequence[Candidate], averages: Averages, alpha: float) -> Verdicts:
-    """Intervals and p-values with shares of the level by what the search showed."""
-    found_low = np.array([candidate.bias > 0 for candidate in found])
+    low = np.array([candidate.bias > 0 for candidate in found])
     attention = _attention(np.array([candidate.worth for candidate in found]))
-    sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
+    sides = (np.where(side, FOUND_SHARE, 1 - FOUND_SHARE) for side in (low, ~low))
     shares = Shares(*(attention * side for side in sides))
-    return judged(averages, alpha, shares=shares)
-
-
-def _slice(
-    candidate: Candidate,
-    averages: Averages,
-    told: Verdicts,
-    k: int,
-    searched: int,
-    share: float,
-    *,
-    times: int,
-) -> Slice:
-    """One rule with the numbers of the rows that judged it; p-values are shared `times` times."""
-    predicted, judges = float(averages.moments.mean_prediction[k]), int(averages.rows[k])
-    return Slice(
-        where=candidate.where,
-        rows=searched + judges,
-        share=share,
-        predicted=predicted,
-        observed=predicted + float(averages.values[k]),
-        lower=float(told.band.lower[k]),
-        upper=float(told.band.upper[k]),
-        stderr=float(averages.stderr[k]),
-        judged_on=judges,
-        found_bias=candidate.bias,
-        unadjusted_pvalue=float(told.unadjusted[k]),
-        pvalue=min(times * float(told.adjusted[k]), 1.0),
-    )
+    verdicts = judged(averages, judges.alpha, shares=shares)
+    extract, moments, w = judges.extract, averages.moments, sample.weights_or_ones
+    for k, candidate in enumerate(found):
+        here, judged_on = np.flatnonzero(candidate.where.rows(sample.points)), int(averages.rows[k])
+        rows, share = here.size, float(w[here].sum() / w.sum())
+        if extract is not None:
+            weight = float(rows if extract.weights is None else extract.weights[here].sum())
+            rows += judged_on
+            share = weight / extract.census.mass + float(moments.mass[k]) / averages.total
+        pvalue = float(verdicts.adjusted[k]) * (HALVES if extract is None else 1)
+        predicted = float(moments.mean_prediction[k])
+        yield Slice(
+            where=candidate.where,
+            rows=rows,
+            share=share,
+            predicted=predicted,
+            observed=predicted + float(averages.values[k]),
+            lower=float(verdicts.band.lower[k]),
+            upper=float(verdicts.band.upper[k]),
+            stderr=float(averages.stderr[k]),
+            judged_on=judged_on,
+            found_bias=candidate.bias,
+            unadjusted_pvalue=float(verdicts.unadjusted[k]),
+            pvalue=min(pvalue, 1.0),
+        )
 
 
 def _attention(worth: FloatArray) -> FloatArray:
@@ -361,12 +343,272 @@ def _attention(worth: FloatArray) -> FloatArray:
     return np.asarray(ALIKE_SHARE / worth.size + (1 - ALIKE_SHARE) * odds / odds.sum())
 
 
-def _apart(judged: list[Slice], sample: Sample, alpha: float) -> tuple[Slice, ...]:
-    """Confirmed slices first, by impact; of two that hold nearly the same rows, the first."""
-    ranked = sorted(judged, key=lambda part: (part.pvalue > alpha, -abs(part.impact)))
-    kept: list[tuple[Slice, BoolArray]] = []
-    for part in ranked:
-        rows = part.where.rows(sample.points)
-        if all((rows & other).sum() <= ALIKE * (rows | other).sum() for _, other in kept):
-            kept.append((part, rows))
-    return tuple(part for part, _ in kept)
+@dataclass(frozen=True)
+class Candidate:
+    """A rule and what it shows where it was found."""
+
+    where: Predicate
+    bias: float
+    worth: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """One covariate in cells, and the conditions that can be made of them."""
+
+    name: str
+    codes: IntArray
+    cells: int
+    conditions: tuple[Predicate | None, ...]  # None: no condition
+    members: FloatArray  # (conditions, cells)
+    price: FloatArray  # (conditions,): log of how many conditions are as complex
+
+    @classmethod
+    def of(cls, column: Column) -> _Axis | None:
+        """None for a column with nothing to choose."""
+        values, counts = np.unique(column.values[~column.missing], return_counts=True)
+        if not values.size:
+            return None
+        cells: list[Predicate]
+        if column.kind in ("number", "date") and values.size > 2:
+            edges = _edges(column, values, counts)
+            cells = [range_of(column, low, high) for low, high in pairwise(edges)]
+            ranges = len(cells)
+            codes = np.searchsorted(edges, column.values, side="right") - 1
+        else:
+            frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
+            cells, ranges = [level_of(column, value) for value in frequent], 0
+            known = np.sort(frequent)
+            at = np.searchsorted(known, column.values).clip(max=known.size - 1)
+            rare = len(cells) + int(column.missing.any())  # after the cell of missing values
+            codes = np.where(known[at] == column.values, np.argsort(frequent)[at], rare)
+        codes[column.missing] = len(cells)
+        if column.missing.any():
+            cells.append(Missing(column.name))
+        if len(cells) < 2:
+            return None
+        chosen: list[tuple[Predicate | None, list[int], float]] = [
+            (None, list(range(len(cells))), 0)
+        ]
+        if ranges:
+            alone = values if values.size == ranges <= MAX_VALUES else None
+            chosen.extend(_ranges(column, cells[:ranges], alone))
+        singles = range(ranges, len(cells)) if ranges else range(len(cells))
+        chosen.extend((cells[k], [k], math.log(len(cells))) for k in singles)
+        members = np.zeros((len(chosen), len(cells) + 1))  # the last cell: rare levels
+        for number, (_, inside, _) in enumerate(chosen):
+            members[number, inside] = 1.0
+        members[0] = 1.0
+        return cls(
+            column.name,
+            codes,
+            len(cells) + 1,
+            tuple(region for region, _, _ in chosen),
+            members,
+            np.array([price for _, _, price in chosen]),
+        )
+
+
+def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
+    """Ends of cells with about equally many rows, at round numbers where there is room."""
+    if values.size <= PARTS:
+        inner = [float(v) for v in values[1:]]
+    else:
+        ranks = np.cumsum(counts) / counts.sum()
+        around = [[(k - 0.25) / PARTS, (k + 0.25) / PARTS] for k in range(1, PARTS)]
+        ends = values[np.searchsorted(ranks, np.array(around) - 1e-12)]
+        whole = column.kind == "date"
+        found = {_whole(low, high) if whole else roundest(low, high) for low, high in ends}
+        inner = sorted(cut for cut in found if values[0] < cut <= values[-1])
+    return [-math.inf, *inner, math.inf]
+
+
+def _whole(low: float, high: float) -> float:
+    """Midnight before a cut, if that is still above `low`."""
+    return float(math.floor(high)) if math.floor(high) > low else float(high)
+
+
+def roundest(low: float, high: float) -> float:
+    """The number with the fewest digits above `low`, up to `high`.
+
+    >>> roundest(0.3169, 0.3272), roundest(24_706.5, 31_059.7), roundest(2.0, 2.0)
+    (0.32, 30000.0, 2.0)
+    """
+    if not low < high:
+        return float(high)
+    largest = math.floor(math.log10(max(abs(low), abs(high))))
+    for power in range(largest, largest - 17, -1):
+        step = 10.0**power
+        if step == 0:
+            break
+        # 2.3 / 0.1 is a little below 23; what is that close counts as equal.
+        candidate = float(f"{(math.floor(low / step + 1e-6) + 1) * step:.12g}")
+        if low < candidate <= high:
+            return candidate
+    return float(high)
+
+
+def _ranges(
+    column: Column, cells: list[Predicate], alone: FloatArray | None
+) -> Iterator[tuple[Predicate | None, list[int], float]]:
+    """Below, at or above a cut, and between two cuts; one value where cells hold one each."""
+    parts = [cell for cell in cells if isinstance(cell, Between)]
+    last = len(parts) - 1
+    shown = cache(partial(_exactly, column))  # every end stands in many ranges
+    one_sided, two_sided = math.log(2 * last), math.log(max(len(parts) * last / 2, 1))
+    for first in range(len(parts)):
+        for stop in range(first, len(parts)):
+            if first == 0 and stop == last:
+                continue
+            price = one_sided if first == 0 or stop == last else max(one_sided, two_sided) + 0.7
+            if alone is not None and first == stop:
+                one = level_of(column, float(alone[first]))
+                yield one, [first], min(price, math.log(len(cells)))
+                continue
+            region = range_of(column, parts[first].low, parts[stop].high, shown)
+            yield region, list(range(first, stop + 1)), price
+
+
+def range_of(
+    column: Column, low: float, high: float, shown: Callable[[float], str] | None = None
+) -> Between:
+    """Rows from `low` to below `high` in the words of a rule."""
+    shown = shown or partial(_exactly, column)
+    ends = [shown(end) if math.isfinite(end) else "" for end in (low, high)]
+    if not math.isfinite(low):
+        text = f"< {ends[1]}"
+    elif not math.isfinite(high):
+        text = f">= {ends[0]}"
+    else:
+        text = f"from {ends[0]} to below {ends[1]}"
+    return Between(column.name, low, high, text, column.kind)
+
+
+def _exactly(column: Column, end: float) -> str:
+    """A cut with as many digits as it takes to be the cut."""
+    if column.kind == "date":
+        return column.shown(end, 17)
+    return next(
+        text
+        for digits in (6, 9, 12, 17)
+        if float(text := column.shown(end, digits)) == end or digits == 17
+    )
+
+
+class _Rule(NamedTuple):
+    worth: float
+    standard: float
+    conditions: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Searcher:
+    """Rows to search in, cut into cells."""
+
+    sample: Sample
+    max_conditions: int
+    min_rows: int
+
+    @cached_property
+    def axes(self) -> tuple[_Axis, ...]:
+        """Covariates, and the prediction, that differ between rows."""
+        taken = PREDICTION in self.sample.names
+        prediction = Column(OTHER_NAME if taken else PREDICTION, "number", self.sample.p)
+        columns = [*self.sample.columns, prediction]
+        found = (_Axis.of(column) for column in columns)
+        return tuple(axis for axis in found if axis is not None)
+
+    def candidates(self, max_rules: int) -> list[Candidate]:
+        """The most striking rules, one after the other."""
+        found: list[Candidate] = []
+        w, residuals = self.sample.weights_or_ones, self.sample.residuals.copy()
+        for _ in range(max_rules):
+            best = self._best(w, residuals)
+            if not best:
+                break
+            for rule in best:
+                where = all_of(rule.conditions)
+                if len(found) < max_rules and all(where != known.where for known in found):
+                    inside = where.rows(self.sample.points)
+                    whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
+                    found.append(Candidate(where, whole, rule.worth))
+            inside = all_of(best[0].conditions).rows(self.sample.points)
+            residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
+        return found
+
+    def _best(self, w: FloatArray, e: FloatArray) -> list[_Rule]:
+        """The rule with the largest worth, and the best with a single condition."""
+        sums = self._sums(w, e, np.ones(e.size, dtype=bool))
+        alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
+        found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
+        worth = [-math.inf if f is None else f.worth for f in alone]
+        striking = [self.axes[k] for k in sorted(np.argsort(worth)[::-1][:MAX_CROSSED])]
+        if self.max_conditions > 1:
+            pairs = combinations(striking, 2)
+            crossed = (self._in_pair(a, b, sums, FAINT_PART) for a, b in pairs)
+            found.extend(f for f in crossed if f is not None)
+        beam = sorted(found, key=lambda f: -f.worth)
+        best = [f for f in beam if f.standard >= FAINT][:1]
+        for _ in range(2, self.max_conditions):
+            longer = [self._narrowed(short, striking, w, e) for short in beam[:BEAM]]
+            beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
+            best.extend(f for f in beam[:1] if f.standard >= FAINT)
+        best.sort(key=lambda f: -f.worth)
+        single = [f for f in found if len(f.conditions) == 1 and f.standard >= FAINT]
+        return [*best[:1], *sorted(single, key=lambda f: -f.worth)[:1]]
+
+    def _sums(self, w: FloatArray, e: FloatArray, inside: BoolArray) -> FloatArray:
+        """What is summed: w e, its variance by p and by itself, w, w^2, (5, n)."""
+        p = self.sample.p
+        told = np.stack([w * e, w**2 * p * (1 - p), (w * e) ** 2, w, w**2])
+        return np.where(inside, told, 0.0)
+
+    def _in_pair(
+        self, a: _Axis, b: _Axis | None, sums: FloatArray, faintest: float
+    ) -> _Rule | None:
+        """The best rectangle of two covariates, or the best condition on one."""
+        names = math.log(len(self.axes)) * (1 if b is None else 2)
+        if b is None:
+            cells = np.stack([np.bincount(a.codes, s, minlength=a.cells) for s in sums])
+            told = cells @ a.members.T
+            prices = a.price + names
+            told, prices = told[:, 1:], prices[1:]  # without "no condition"
+        else:
+            code = a.codes * b.cells + b.codes
+            cells = np.stack([np.bincount(code, s, minlength=a.cells * b.cells) for s in sums])
+            tables = cells.reshape(-1, a.cells, b.cells)
+            told = a.members[1:] @ tables @ b.members[1:].T
+            prices = a.price[1:, None] + b.price[1:] + names
+        standard = self._standard(told)
+        worth = np.where(standard >= faintest, standard**2 / 2 - THRIFT * prices, -np.inf)
+        at = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        if not np.isfinite(worth[at]):
+            return None
+        axes = [a] if b is None else [a, b]
+        regions = tuple(axis.conditions[int(k) + 1] for axis, k in zip(axes, at, strict=True))
+        return _Rule(float(worth[at]), float(standard[at]), regions)  # type: ignore[arg-type]
+
+    def _standard(self, told: FloatArray) -> FloatArray:
+        """Mean residual in standard errors; 0 where too few rows are."""
+        lean, by_p, by_itself, mass, squares = told
+        size = np.divide(mass**2, squares, out=np.zeros_like(mass), where=squares > 1e-12)
+        variance = np.maximum(by_p, by_itself)
+        enough = (size >= self.min_rows) & (variance > 0)
+        scale = np.sqrt(np.where(enough, variance, 1.0))
+        return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
+
+    def _narrowed(
+        self, rule: _Rule, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
+    ) -> _Rule | None:
+        """A rule with one more condition."""
+        inside = all_of(rule.conditions).rows(self.sample.points)
+        taken = all_of(rule.conditions).names
+        sums = self._sums(w, e, inside)
+        price = rule.standard**2 / 2 - rule.worth  # of the conditions so far
+        best: _Rule | None = None
+        for axis in axes:
+            more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
+            if more is not None and (best is None or more.worth - price > best.worth):
+                conditions = (*rule.conditions, *more.conditions)
+                best = _Rule(more.worth - price, more.standard, conditions)
+        return best

@@ -1,39 +1,140 @@
-"""How far sums of residuals at many places spread in a design: by clusters or replicates."""
+"""How sums of residuals at many places spread: by rows, or by a design's clusters or replicates.
+
+Normal numbers, one a row, that the residuals would be multiplied with are not drawn: their sums at
+all places are normal with a covariance that is itself a sum over rows, so they are drawn from it
+when all rows have been seen. In a design, numbers of clusters or replicates are drawn and used.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.special import ndtri
 
-from itrust._core import AnyArray, FloatArray, IntArray, keyed_fractions
+from itrust._core import AnyArray, FloatArray, IntArray, as_seed, keyed_fractions
+from itrust.bias.weights import Tile, Weights
 from itrust.data import Design
 from itrust.nulls import worst_moments
 
-NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
+if TYPE_CHECKING:
+    from itrust.bias.averages import Moments, PlacesPartial, PlaceSums
 
 UNITS_AT_ONCE = 8_192
+NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
+# Of the variance, added so that a covariance has a root in spite of rounding; the first suffices.
+JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
 class Spreading(ABC):
-    """How sums over rows vary, as the design says."""
+    """How sums over rows vary."""
 
-    design: Design
     draws: int
     seed: int
     dtype: DTypeLike
 
-    @staticmethod
-    def of(design: Design, draws: int, seed: int, dtype: DTypeLike) -> Spreading:
-        """The one that fits a design; independent rows need none."""
-        if design.known_by_replicates:
-            return _ByReplicates(design, draws, seed, dtype)
-        return _ByClusters(design, draws, seed, dtype)
+    @property
+    def freedom(self) -> float | None:
+        """Degrees of freedom of a design."""
+        return None
+
+    @abstractmethod
+    def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
+        """What is added up over chunks."""
+
+    def multiplied_errors(self, partial: PlacesPartial) -> AnyArray | None:  # noqa: ARG002
+        """Weighted residuals of a chunk times normal numbers, (rows, draws)."""
+        return None
+
+    @abstractmethod
+    def add(self, partial: PlacesPartial, tile: Tile) -> None:
+        """Take in some rows of a chunk at some places; clusters are whole."""
+
+    @abstractmethod
+    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:
+        """Sums of residuals times normal numbers, (m, draws)."""
+
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:  # noqa: ARG002
+        """Moments as the design has them, given those of independent rows."""
+        return moments
+
+
+def spreading_of(design: Design | None, draws: int, seed: int, dtype: DTypeLike) -> Spreading:
+    """The one that fits a design; None: independent rows."""
+    if design is None:
+        return _ByRows(draws, seed, dtype)
+    of_design = _ByReplicates if design.known_by_replicates else _ByClusters
+    return of_design(draws, as_seed(np.random.default_rng([seed, 1])), dtype, design)
+
+
+class _ByRows(Spreading):
+    """Independent rows: a covariance for every family of places."""
+
+    def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
+        families = weights.families if self.draws else []
+        return tuple(np.zeros((len(family),) * 2, self.dtype) for family in families)
+
+    def add(self, partial: PlacesPartial, tile: Tile) -> None:
+        if not self.draws:
+            return
+        places, rows, weights = tile
+        shares = weights * partial.errors[rows]
+        families = partial.work.places.weights.families
+        for family, into in zip(families, partial.sums.spreading, strict=True):
+            first, last = np.searchsorted(places, [family.start, family.stop])
+            if first < last:
+                some, at = shares[first:last], places[first:last] - family.start
+                into[np.ix_(at, at)] += some @ some.T
+
+    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:
+        variance = sums.second[3]
+        drawn = np.empty((variance.size, self.draws))
+        for part, (family, covariance) in enumerate(
+            zip(weights.families if self.draws else [], sums.spreading, strict=True)
+        ):
+            some = slice(family.start, family.stop)
+            rng = np.random.default_rng([self.seed, 1, part])
+            drawn[some] = _normal_sums(covariance, variance[some], self.draws, rng)
+        return drawn
+
+
+def _normal_sums(
+    covariance: AnyArray, variance: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Normal numbers with this covariance, (m, draws), whose diagonal is known more precisely.
+
+    What rounding leaves without a root gets one by a little variance that places do not share; so
+    it is where places are more than rows.
+    """
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = covariance / scale / scale[:, None]
+    root: AnyArray = np.eye(variance.size)  # uncorrelated, if nothing helps
+    jitter = 0.0
+    for tried in JITTERS:
+        np.fill_diagonal(correlation, 1 + tried)
+        try:
+            root, jitter = np.linalg.cholesky(correlation), tried
+            break
+        except np.linalg.LinAlgError:
+            continue
+    normals = rng.standard_normal((draws, variance.size)).T
+    return np.asarray(root @ normals * np.sqrt(variance / (1 + jitter))[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _ByDesign(Spreading):
+    """What a design's units add up to: sums with multipliers, totals, and what clusters carry."""
+
+    design: Design
+
+    @property
+    def freedom(self) -> float:
+        return self.design.freedom
 
     @property
     @abstractmethod
@@ -46,88 +147,85 @@ class Spreading(ABC):
 
     @abstractmethod
     def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
-        """What some rows add to the sums over units, (kinds, places, units).
-
-        `a` (places, rows) are the rows' weights at the places, e (rows,) their residuals, and
-        `rows` their numbers; clusters are whole.
-        """
+        """What rows with weights (places, rows) add to totals, (kinds, places, units)."""
 
     @abstractmethod
     def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
         """What they add to `Moments.carried`, (4, places)."""
 
-    @abstractmethod
-    def variance(self, totals: FloatArray, mass: FloatArray) -> FloatArray:
-        """Coefficients in b of the variance of the sum of a (e - b), (3, places)."""
+    def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
+        m, (kinds, units) = weights.places, self.shape
+        return np.zeros((m, self.draws)), np.zeros((kinds, m, units)), np.zeros((4, m))
 
-    @abstractmethod
-    def multiplied_variance(self, totals: FloatArray) -> FloatArray:
-        """Variance of the sums with multipliers, (places,)."""
+    def multiplied_errors(self, partial: PlacesPartial) -> AnyArray:
+        rows = partial.chunk.rows
+        errors: AnyArray = self.multipliers(slice(rows.start, rows.stop))
+        errors *= partial.errors[:, None]
+        return errors
 
-    def settled(
-        self,
-        carried: FloatArray,
-        mass: FloatArray,  # noqa: ARG002
-        predicted: FloatArray,  # noqa: ARG002
-    ) -> FloatArray:
-        """What clusters carry, once all rows have been seen, (4, places)."""
-        return carried
+    def add(self, partial: PlacesPartial, tile: Tile) -> None:
+        places, rows, weights = tile
+        multiplied, totals, carried = partial.sums.spreading
+        assert partial.multiplied is not None
+        multiplied[places] += weights @ partial.multiplied[rows]
+        a, numbers = weights * partial.w[rows], partial.chunk.first + rows
+        totals[:, places] += self.totals(a, partial.e[rows], numbers)
+        carried[:, places] += self.carried(a, partial.chunk.p[rows], numbers)
 
-    def _normals(self, numbers: AnyArray) -> AnyArray:
-        return NORMALS.astype(self.dtype)[numbers]
+    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:  # noqa: ARG002
+        return sums.spreading[0]
+
+    def _normals(self, units: IntArray) -> AnyArray:
+        draws = np.arange(self.draws, dtype=np.int64)
+        fractions = keyed_fractions(self.seed, units[:, None], draws)
+        return NORMALS.astype(self.dtype)[(fractions * 2**16).astype(np.int64)]
 
 
-class _ByClusters(Spreading):
+class _ByClusters(_ByDesign):
     """Clusters, drawn within strata: sums over clusters around the mean of their stratum."""
 
     @property
     def shape(self) -> tuple[int, int]:
         return 5, self.design.stratum_count
 
+    @cached_property
+    def _factor(self) -> FloatArray:
+        sizes = self.design.stratum_sizes
+        return np.asarray(sizes / np.maximum(sizes - 1, 1))
+
     def multipliers(self, rows: slice) -> AnyArray:
-        unit = self.design.units[rows]
+        units, where = np.unique(self.design.units[rows], return_inverse=True)
+        normals = self._normals(units)
         if self.design.stratum_count > 1:
-            return self._within_strata(unit)
-        numbers, where = np.unique(unit, return_inverse=True)
-        return self._of_units(numbers)[where]
-
-    def _of_units(self, units: IntArray) -> AnyArray:
-        draws = np.arange(self.draws, dtype=np.int64)
-        fractions = keyed_fractions(self.seed, units[:, None], draws)
-        return self._normals((fractions * 2**16).astype(np.int64))
-
-    def _within_strata(self, unit: IntArray) -> AnyArray:
-        """Normal numbers of clusters less the mean of their stratum, scaled, (rows, draws)."""
-        numbers, where = np.unique(unit, return_inverse=True)
-        stratum, sizes = self.design.stratum_of_unit[numbers], self.design.stratum_sizes
-        factor = np.sqrt(sizes / np.maximum(sizes - 1, 1)).astype(self.dtype)
-        centred = self._of_units(numbers) - self._means[stratum]
-        return np.asarray((centred * factor[stratum][:, None])[where])
+            stratum = self.design.stratum_of_unit[units]
+            factor = np.sqrt(self._factor).astype(self.dtype)
+            normals = (normals - self._means[stratum]) * factor[stratum][:, None]
+        return np.asarray(normals[where])
 
     @cached_property
     def _means(self) -> AnyArray:
         """Means of the normal numbers of every stratum, (strata, draws)."""
         stratum, sizes = self.design.stratum_of_unit, self.design.stratum_sizes
         order = np.argsort(stratum, kind="stable")
-        found = np.zeros((sizes.size, self.draws))
+        sums = np.zeros((sizes.size, self.draws))
         for at in range(0, order.size, UNITS_AT_ONCE):
             some = order[at : at + UNITS_AT_ONCE]
             first = np.flatnonzero(np.diff(stratum[some], prepend=-1))
-            found[stratum[some[first]]] += np.add.reduceat(self._of_units(some), first, axis=0)
-        return (found / sizes[:, None]).astype(self.dtype)
+            sums[stratum[some[first]]] += np.add.reduceat(self._normals(some), first, axis=0)
+        return (sums / sizes[:, None]).astype(self.dtype)
 
     def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
         unit = self.design.units[rows]
         errors, masses, first = _sums(a * e, a, unit)
         stratum = self.design.stratum_of_unit[unit[first]]
-        found = np.zeros((5, len(a), self.design.stratum_count))
+        totals = np.zeros((5, len(a), self.design.stratum_count))
         parts = errors**2, errors * masses, masses**2, errors, masses
         for kind, part in enumerate(parts):
             if self.design.stratum_count == 1:
-                found[kind, :, 0] = part.sum(axis=1)
+                totals[kind, :, 0] = part.sum(axis=1)
             else:
-                np.add.at(found[kind].T, stratum, part.T)
-        return found
+                np.add.at(totals[kind].T, stratum, part.T)
+        return totals
 
     def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
         predicted, masses, _ = _sums(a * p, a, self.design.units[rows])
@@ -135,22 +233,21 @@ class _ByClusters(Spreading):
         parts = masses**2, variance, third, variance**2
         return np.stack([part.sum(axis=1) for part in parts])
 
-    def variance(self, totals: FloatArray, mass: FloatArray) -> FloatArray:  # noqa: ARG002
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
+        _, (ee, em, mm, e, m), carried = sums.spreading
         sizes = self.design.stratum_sizes
-        factor = sizes / np.maximum(sizes - 1, 1)
-        ee, em, mm, e, m = totals
         parts = ee - e * e / sizes, -2 * (em - e * m / sizes), mm - m * m / sizes
-        return np.stack([(part * factor).sum(axis=1) for part in parts])
+        variance = np.stack([(part * self._factor).sum(axis=1) for part in parts])
+        one = self.design.stratum_count == 1  # then multipliers are not centred
+        return replace(
+            moments,
+            by_design=variance,
+            multiplied=ee[:, 0] if one else variance[0],
+            carried=carried,
+        )
 
-    def multiplied_variance(self, totals: FloatArray) -> FloatArray:
-        if self.design.stratum_count == 1:
-            return np.asarray(totals[0, :, 0])
-        sizes = self.design.stratum_sizes
-        factor = sizes / np.maximum(sizes - 1, 1)
-        return np.asarray(((totals[0] - totals[3] ** 2 / sizes) * factor).sum(axis=1))
 
-
-class _ByReplicates(Spreading):
+class _ByReplicates(_ByDesign):
     """Replicate weights: the sum with each of them."""
 
     @property
@@ -159,9 +256,7 @@ class _ByReplicates(Spreading):
 
     def multipliers(self, rows: slice) -> AnyArray:
         deviations = self.design.replicate_deviations[rows]
-        sets = np.arange(deviations.shape[1], dtype=np.int64)[:, None]
-        fractions = keyed_fractions(self.seed, sets, np.arange(self.draws, dtype=np.int64))
-        normals = NORMALS[(fractions * 2**16).astype(np.int64)]
+        normals = self._normals(np.arange(deviations.shape[1], dtype=np.int64))
         return (deviations @ normals).astype(self.dtype)
 
     def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
@@ -169,28 +264,26 @@ class _ByReplicates(Spreading):
         return np.stack([(a * e) @ deviations, a @ deviations])
 
     def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
-        found = np.zeros((4, len(a)))
-        found[0] = np.einsum("ij,ij->i", a, a)
-        return found
+        return np.stack([np.einsum("ij,ij->i", a, a), *np.zeros((3, len(a)))])
 
-    def variance(self, totals: FloatArray, mass: FloatArray) -> FloatArray:
-        errors, masses = totals
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
+        _, (errors, masses), carried = sums.spreading
         # A replicate of the mean is (sum + change) / (mass + change), without linearisation.
         assert self.design.replication is not None
         scale = np.sqrt(self.design.replication.scale(errors.shape[1]))
-        whole = mass[:, None] + masses / scale
-        factor = np.divide(mass[:, None], whole, out=np.ones_like(whole), where=whole > 0) ** 2
+        mass = moments.mass[:, None]
+        whole = mass + masses / scale
+        factor = np.divide(mass, whole, out=np.ones_like(whole), where=whole > 0) ** 2
         parts = errors**2, -2 * errors * masses, masses**2
-        return np.stack([(part * factor).sum(axis=1) for part in parts])
-
-    def multiplied_variance(self, totals: FloatArray) -> FloatArray:
-        return np.asarray(np.square(totals[0]).sum(axis=1))
-
-    def settled(self, carried: FloatArray, mass: FloatArray, predicted: FloatArray) -> FloatArray:
-        """As many equal clusters as replicates have degrees of freedom, and one."""
+        # As many equal clusters as replicates have degrees of freedom, and one.
         count = self.design.freedom + 1
-        variance, third = worst_moments(mass / count, predicted / count)
-        return np.stack([carried[0], count * variance, count * third, count * variance**2])
+        variance, third = worst_moments(moments.mass / count, moments.predicted / count)
+        return replace(
+            moments,
+            by_design=np.stack([(part * factor).sum(axis=1) for part in parts]),
+            multiplied=np.square(errors).sum(axis=1),
+            carried=np.stack([carried[0], count * variance, count * third, count * variance**2]),
+        )
 
 
 def _sums(

@@ -874,5 +874,5 @@ def _neighbours(
 def _blocks(labelled: Sample, weights: Weights) -> Any:
     for first in range(0, labelled.n, CHUNK_ROWS):
         chunk = slice(first, first + CHUNK_ROWS)
-        for places, rows, block in weights.tiles(labelled.points.take(chunk), whole=False):
+        for places, rows, block in weights.tiles(labelled.points.take(chunk)):
             yield rows + first, places, block

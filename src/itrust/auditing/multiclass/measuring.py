@@ -126,14 +126,12 @@ def _diagnosis(sample: Sample, settings: ClassDraws) -> Diagnosis:
     at_hand = redraws.sample
     rows = smallest_tickets(tickets(0, at_hand.n), min(most, at_hand.n))
     points = at_hand if rows.size == at_hand.n else at_hand.take(np.sort(rows))
-    plan = local_plan(redraws, points)
-    bias = plan.finished(plan.redraws.averages(plan.weights, title="local bias"))
+    bias = local_plan(redraws, points).made()
     groups: GroupTable | None = None
     names = [column.name for column in sample.columns]
     if names:
         levels = max(min(CLASS_GROUP_LEVELS, MAX_GROUPS // len(names) - 1), 1)
-        by_value = group_plan(redraws, tuple(names), crossings=False, most=levels)
-        groups = by_value.finished(by_value.averages())
+        groups = group_plan(redraws, tuple(names), crossings=False, most=levels).made()
     found = Diagnosis.of(bias, groups, slices_of(redraws))
     return multiplied(found, settings.classes, settings.alpha)
 

@@ -1,4 +1,4 @@
-"""Who counts as a neighbour: kernel weights cut to compact support, and widths from (p, x).
+"""Who counts at a place: members of a region, or neighbours with widths from (p, x).
 
 A Gaussian never ends, so its tails carry a bias from where the model is wrong to where it is right.
 Here a weight is max(K - cut, 0) / (1 - cut): 0 beyond some widths, and a place is judged by rows
@@ -8,6 +8,7 @@ within them alone.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
-from itrust.bias.smoothing import Family, Tile, Weights, families_of
-from itrust.data import Column, Points
+from itrust.data import Column, Points, Predicate
 from itrust.kernels import (
     RBF,
     Constant,
@@ -33,12 +33,69 @@ from itrust.kernels import (
 
 CUT = 0.05  # 2.4 widths of a Gaussian
 ROWS_IN_LEAF = 512
+MAX_FAMILY = 2_048  # places whose covariance is held
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
 STEPS, FIRST_STEP = 512, 288  # of factors between them; the one to begin with, 0.35
 PAIRS_AT_ONCE = 2**16  # of a place and a row, whose weights are made at once
 FEW = 40.0  # neighbours to aim at in small groups
+
+Tile = tuple[IntArray, IntArray, AnyArray]  # places, rows and the weights between them
+
+
+class Weights(ABC):
+    """How much every row counts at every place, known without labels."""
+
+    @property
+    @abstractmethod
+    def places(self) -> int:
+        """Number of places."""
+
+    @abstractmethod
+    def tiles(
+        self, rows: Points, *, whole: bool = False, dtype: DTypeLike = np.float64
+    ) -> Iterator[Tile]:
+        """Weights of some rows at all places, without those that are 0 throughout.
+
+        With `whole`, all rows of a place come in one tile; else all places of a family at which a
+        row counts do, in ascending order.
+        """
+
+    @property
+    def families(self) -> list[range]:
+        """Places that may be judged together, 2,048 at most.
+
+        Of more, those of different families are taken as uncorrelated, which makes the largest of
+        them rather too large.
+        """
+        places = range(self.places)
+        return [places[at : at + MAX_FAMILY] for at in range(0, self.places, MAX_FAMILY)]
+
+
+@dataclass(frozen=True)
+class Members(Weights):
+    """A row counts 1 inside a region and 0 outside."""
+
+    regions: Sequence[Predicate]
+
+    @property
+    def places(self) -> int:
+        """Number of regions."""
+        return len(self.regions)
+
+    def tiles(
+        self,
+        rows: Points,
+        *,
+        whole: bool = False,  # noqa: ARG002
+        dtype: DTypeLike = np.float64,
+    ) -> Iterator[Tile]:
+        """One tile: all regions, all rows."""
+        if not self.regions:
+            return
+        inside = np.array([region.rows(rows) for region in self.regions], dtype=dtype)
+        yield np.arange(self.places), np.arange(len(rows)), inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +129,9 @@ class Neighbours(Weights):
         """Number of points."""
         return len(self.points)
 
-    def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
+    def tiles(
+        self, rows: Points, *, whole: bool = False, dtype: DTypeLike = np.float64
+    ) -> Iterator[Tile]:
         """Leaves of rows with the places that may be near."""
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
@@ -115,39 +174,6 @@ class Neighbours(Weights):
             np.maximum(block, 0.0, out=block)
             block /= 1 - self.cut
         return block
-
-
-@dataclass(frozen=True, eq=False)
-class Together(Weights):
-    """Several sets of places, one after another, which share one pass over the rows."""
-
-    sets: Sequence[Weights]
-
-    @property
-    def places(self) -> int:
-        """Number of places of all sets."""
-        return sum(own.places for own in self.sets)
-
-    @property
-    def ranges(self) -> list[IntArray]:
-        """Numbers of the places of each set."""
-        return [np.arange(own.start, own.stop) for own in self._ranges]
-
-    @property
-    def _ranges(self) -> list[range]:
-        ends = np.cumsum([own.places for own in self.sets]).tolist()
-        return [range(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
-
-    @property
-    def families(self) -> list[Family]:
-        """Those of each set: places of different sets are not judged together."""
-        return [family for own in self._ranges for family in families_of(own)]
-
-    def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
-        """Those of every set."""
-        for own, numbers in zip(self.sets, self.ranges, strict=True):
-            for places, members, weights in own.tiles(rows, whole=whole, dtype=dtype):
-                yield numbers[places], members, weights
 
 
 def _matching(

@@ -1,0 +1,757 @@
+"""Pictures of the local bias over some covariates alone: curves, maps, and the paper's cubics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.polynomial import Polynomial
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    Result,
+    Rng,
+    checked_count,
+    counted,
+    progress_bar,
+)
+from itrust.bias.averages import PlaceSet, average_all
+from itrust.bias.bands import Band
+from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, LocalPlan, cells
+from itrust.bias.redraws import Redraws, names_of
+from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
+from itrust.data import (
+    MAX_VALUES,
+    PREDICTION,
+    Column,
+    Everywhere,
+    Missing,
+    Points,
+    Predicate,
+    Sample,
+    all_of,
+    column_of,
+    level_of,
+)
+from itrust.kernels import LocalKernel
+
+MAX_LEVELS = 40
+MAX_PLACES = 2**13  # whose sums over all draws are held at once
+BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
+ALL_ROWS = "all rows"
+POINTS, SIDE = 60, 40  # along a curve, and along each side of a map
+MIN_POINTS = 4  # that a cubic needs
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A covariate as an axis: numbers as a grid, the rest, and few numbers, as levels."""
+
+    column: Column
+    labels: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the covariate."""
+        return self.column.name
+
+    def shown(self, position: int) -> str:
+        """Give a position as text."""
+        if self.labels:
+            return self.labels[position]
+        return self.column.shown(float(self.column.values[position]), 4)
+
+    @property
+    def positions(self) -> FloatArray:
+        """Where to draw: the numbers of a grid, 0, 1, 2, ... for levels."""
+        return np.arange(len(self.labels), dtype=float) if self.labels else self.column.values
+
+
+def axis_of(column: Column, points: int) -> Axis:
+    """A grid of so many points, or the most frequent levels."""
+    checked_count(points, "points", at_least=2)
+    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    if has_order(column):
+        grid = np.linspace(float(values[0]), float(values[-1]), points)
+        if (np.round(values) == values).all():
+            grid = np.unique(np.round(grid))  # nobody is 21.3 years old
+        return Axis(Column(column.name, column.kind, grid), ())
+    frequent = np.sort(values[np.argsort(-counts, kind="stable")][:MAX_LEVELS])
+    levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
+    labels = tuple(
+        str(levels.cell(k)) if column.is_category else column.shown(float(v))
+        for k, v in enumerate(frequent)
+    )
+    return Axis(levels, labels)
+
+
+def has_order(column: Column) -> bool:
+    """Whether a column is a number or date with more than ten values."""
+    present = column.values[~column.missing]
+    return column.kind in ("number", "date") and np.unique(present).size > MAX_VALUES
+
+
+@dataclass(frozen=True, eq=False)
+class PictureGroup:
+    """One of the groups that a picture shows apart.
+
+    Attributes
+    ----------
+    where : Predicate
+        Which rows it has; `Everywhere()` without groups.
+    """
+
+    where: Predicate
+
+    @property
+    def group(self) -> str:
+        """The group in reading words, or "all rows"."""
+        return ALL_ROWS if isinstance(self.where, Everywhere) else str(self.where)
+
+
+def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicate, list[float]]]:
+    """Every combination of values that rows have, as a predicate and as codes."""
+    combined = []
+    for chosen in product(*(_values(sample.column(name)) for name in names)):
+        where = all_of(part for part, _ in chosen)
+        if where.rows(sample.points).any():
+            combined.append((where, [value for _, value in chosen]))
+    if len(combined) > MAX_LEVELS:
+        raise InputError(
+            "{value} make {groups} groups, too many for curves",
+            argument="by",
+            value=list(names),
+            details={"groups": str(len(combined))},
+        )
+    return combined
+
+
+def _values(column: Column) -> list[tuple[Predicate, float]]:
+    """Every value of a covariate that makes groups."""
+    values = np.unique(column.values[~column.missing])
+    if has_order(column):
+        raise InputError(
+            f"{{column}} has {values.size:,} values, too many for groups; cut it into a category",
+            column=column.name,
+        )
+    found = [(level_of(column, value), float(value)) for value in values]
+    return [*found, (Missing(column.name), np.nan)] if column.missing.any() else found
+
+
+@dataclass(frozen=True, eq=False)
+class PicturePlan:
+    """A picture before its bias is known: where it asks for the bias, and who is near there."""
+
+    points: Points
+    kernel: LocalKernel
+    notes: tuple[str, ...]
+
+    @property
+    def places(self) -> PlaceSet:
+        """Who counts at the points."""
+        return PlaceSet(Neighbours(self.points, self.kernel, CUT))
+
+    def drawn(self, bias: LocalBias) -> Any:
+        """Give the picture."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """The rows behind some pictures; widths are chosen once for the same covariates."""
+
+    sample: Sample
+    _kernels: dict[tuple[frozenset[str], ...], LocalKernel] = field(default_factory=dict)
+
+    def places(
+        self, columns: tuple[Column, ...], exact: Sequence[str], width: float | None = None
+    ) -> tuple[Points, LocalKernel, tuple[str, ...]]:
+        """Say who is near some places, over some covariates, or the prediction, alone."""
+        names = self.sample.names
+        p = next((c.values for c in columns if c.name == PREDICTION and c.name not in names), None)
+        covariates = tuple(c for c in columns if c.name in names)
+        names = tuple(c.name for c in covariates)
+        key = frozenset(names), frozenset(exact), frozenset([PREDICTION] * (p is not None))
+        kernel = self._kernels.get(key) if width is None else None
+        if kernel is None:
+            kernel = neighbour_kernel(
+                self.sample.points, names, exact=exact, prediction=p is not None, width=width
+            )
+        if width is None:
+            self._kernels[key] = kernel
+        points = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
+        return points, kernel, tuple(_without_place(self.sample, covariates, exact))
+
+    def shares_known(self, plans: Sequence[PicturePlan], min_neighbours: int) -> list[float]:
+        """Tell at how many places there are rows enough; no label is looked at."""
+        averages = average_all(self.sample, [plan.places for plan in plans], (), 0, 0)
+        sizes = (np.nan_to_num(means.moments.size) for means in averages)
+        return [float((size >= min_neighbours).mean()) for size in sizes]
+
+
+def pictures_of(
+    redraws: Redraws, plans: Sequence[PicturePlan], *, min_neighbours: int = MIN_NEIGHBOURS
+) -> list[Any]:
+    """Several pictures, in few passes over the rows."""
+    checked_count(min_neighbours, "min_neighbours")
+    pictures = []
+    passes = _passes_over(plans)
+    with progress_bar("curves and maps", len(passes) + BANDS * len(plans)) as advance:
+        for some in passes:
+            begun, least = time.perf_counter(), int(min_neighbours)
+            places = [plan.places for plan in some]
+            for plan, averages in zip(
+                some, redraws.averages(*places, title="curves and maps"), strict=True
+            ):
+                notes = (*plan.notes, *redraws.notes)
+                settings = (plan.kernel, CUT, least, notes, begun)
+                local = LocalPlan(redraws, redraws.sample, plan.points, None, *settings)
+                pictures.append(plan.drawn(local.finished(averages)))
+                advance(BANDS)
+    return pictures
+
+
+def _passes_over(plans: Sequence[PicturePlan]) -> list[list[PicturePlan]]:
+    """Pictures that share a pass: as many as their sums can be held at once."""
+    passes: list[list[PicturePlan]] = []
+    size = MAX_PLACES
+    for plan in plans:
+        size += len(plan.points)
+        if size > MAX_PLACES:
+            passes.append([])
+            size = len(plan.points)
+        passes[-1].append(plan)
+    return passes
+
+
+def _without_place(
+    sample: Sample, columns: tuple[Column, ...], exact: Sequence[str]
+) -> Iterator[str]:
+    """Rows that a grid has no place for, and levels that a picture has no room for."""
+    for column in columns:
+        own = sample.column(column.name)
+        missing = int(own.missing.sum())
+        if missing and column.name not in exact:
+            yield (
+                f"{counted(missing, 'row')} without {column.name} have no place here; "
+                f"bias_groups(sample, {column.name!r}) shows them"
+            )
+        levels = np.unique(own.values[~own.missing]).size
+        if column.name in exact and levels > MAX_LEVELS:
+            yield f"the {MAX_LEVELS} most frequent of {levels} levels of {column.name} are shown"
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePart(PictureGroup):
+    """The curve of one group.
+
+    Attributes
+    ----------
+    grid : (k,) array
+        Positions along the covariate.
+    values : (k,) array
+        Bias at the positions; NaN where too few rows are near.
+    size : (k,) array
+        Effective number of neighbours.
+    pvalues : (k,) array
+        P-values for "the model is calibrated for every neighbour", adjusted for the whole picture.
+    band : Band
+        Confidence band of the bias.
+    null_band : Band
+        What redrawn labels stay within.
+    rows : int
+        Number of rows of the group.
+    """
+
+    grid: FloatArray
+    values: FloatArray
+    size: FloatArray
+    pvalues: FloatArray
+    band: Band
+    null_band: Band
+    rows: int
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value anywhere."""
+        return bool(np.isfinite(self.values).any())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasCurve(Result):
+    """Outcome of `bias_curve`: bias along a covariate, averaged over everything else.
+
+    Attributes
+    ----------
+    axis : Axis
+        The covariate, and the positions along it.
+    by : tuple of str
+        Covariates that make the groups.
+    parts : tuple of CurvePart
+        One for each group.
+    bias : LocalBias
+        The estimate behind it; bands hold over all groups at once.
+    """
+
+    axis: Axis
+    by: tuple[str, ...]
+    parts: tuple[CurvePart, ...]
+    bias: LocalBias
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for each group and position.
+
+        Returns
+        -------
+        pyarrow.Table
+            Group, position, bias, both bands, effective neighbours and p-value.
+        """
+        tables = [
+            pa.table(
+                {
+                    "group": [part.group] * part.grid.size,
+                    "position": cells(self.axis.column),
+                    "bias": part.values,
+                    "lower": part.band.lower,
+                    "upper": part.band.upper,
+                    "null_lower": part.null_band.lower,
+                    "null_upper": part.null_band.upper,
+                    "neighbours": part.size,
+                    "pvalue": part.pvalues,
+                }
+            )
+            for part in self.parts
+        ]
+        return pa.concat_tables(tables)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "covariate": self.axis.name,
+            "by": self.by,
+            "groups": [
+                {"group": part.group, "where": part.where.to_dict(), "rows": part.rows}
+                for part in self.parts
+            ],
+            "alpha": self.bias.alpha,
+            "curve": self.to_arrow().to_pydict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<BiasCurve: along {self.axis.name!r}, {counted(len(self.parts), 'group')}>"
+
+
+def bias_curve(
+    sample: Sample,
+    name: str,
+    by: str | Sequence[str] = (),
+    *,
+    points: int = POINTS,
+    min_neighbours: int = MIN_NEIGHBOURS,
+    width: float | None = None,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+) -> BiasCurve:
+    """Bias along a number or date, in every group, with bands that hold at once.
+
+    The prediction and the covariates that are not named are averaged over.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels, predictions and covariates.
+    name : str
+        A covariate that is a number or date with more than ten values, or "prediction".
+    by : str or sequence of str
+        Covariates; every combination of their values is a group of its own. Default: no groups.
+    points : int
+        Number of positions along the curve.
+    min_neighbours : int
+        Effective neighbours below which a position has no value.
+    width : float, optional
+        Width of the kernel along the covariate; default: from the rows, never from labels.
+    alpha : float
+        Error that the bands are allowed, for all groups and positions together.
+    draws : int
+        Sets of redrawn labels behind the bands and the p-values.
+    rng : int, Generator or None
+        Seed that the redrawn labels come from; with None they differ from call to call.
+
+    Returns
+    -------
+    BiasCurve
+        One curve for each group.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0).sample
+    >>> curve = it.bias_curve(town, "age", by="region", draws=199, rng=0)
+    >>> [part.group for part in curve.parts]
+    ['region = north', 'region = south', 'region = west']
+    """
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    return curve_of(redraws, name, by, width=width, points=points, min_neighbours=min_neighbours)
+
+
+def curve_of(
+    redraws: Redraws,
+    name: str,
+    by: str | Sequence[str] = (),
+    *,
+    width: float | None = None,
+    points: int = POINTS,
+    min_neighbours: int = MIN_NEIGHBOURS,
+) -> BiasCurve:
+    """The curve of `bias_curve`, with sample and draws that were checked before."""
+    plan = CurvePlan.of(Ground(redraws.sample), name, by, points=points, width=width)
+    (curve,) = pictures_of(redraws, [plan], min_neighbours=min_neighbours)
+    found: BiasCurve = curve
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePlan(PicturePlan):
+    """A curve before its bias is known."""
+
+    axis: Axis
+    by: tuple[str, ...]
+    groups: tuple[Predicate, ...]
+
+    @classmethod
+    def of(
+        cls,
+        ground: Ground,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        points: int = POINTS,
+        width: float | None = None,
+    ) -> CurvePlan:
+        """Check and settle where the curve asks for the bias; see `bias_curve`."""
+        sample = ground.sample
+        column = column_of(sample.points, name)
+        if not has_order(column):
+            few = f"has no more than {MAX_VALUES} values"
+            raise InputError(
+                "{value} {reason}, so it has no curve; use bias_groups(sample, {value})",
+                argument="name",
+                value=name,
+                details={"reason": "has no order" if column.is_category else few},
+            )
+        axis, names = axis_of(column, points), names_of(by)
+        if name in names:
+            raise InputError(
+                "{value} cannot be both the covariate of the curve and a group",
+                argument="by",
+                value=name,
+            )
+        groups = combinations_of(sample, names)
+        grid = len(axis.column)
+        along = axis.column.take(np.tile(np.arange(grid), len(groups)))
+        codes = np.array([values for _, values in groups]).T
+        crossed = tuple(
+            replace(c, values=np.repeat(own, grid).astype(c.values.dtype))
+            for c, own in zip((sample.column(other) for other in names), codes, strict=True)
+        )
+        places = ground.places((along, *crossed), names, width)
+        return cls(*places, axis, names, tuple(where for where, _ in groups))
+
+    def drawn(self, bias: LocalBias) -> BiasCurve:
+        """Give the curve."""
+        sample, grid = bias.sample, len(self.axis.column)
+        missing = column_of(sample.points, self.axis.name).missing
+        parts = []
+        for k, where in enumerate(self.groups):
+            some = np.arange(k * grid, (k + 1) * grid)
+            parts.append(
+                CurvePart(
+                    where=where,
+                    grid=self.axis.positions,
+                    values=bias.values[some],
+                    size=bias.size[some],
+                    pvalues=bias.pvalues[some],
+                    band=bias.band.take(some),
+                    null_band=bias.null_band.take(some),
+                    rows=int((where.rows(sample.points) & ~missing).sum()),
+                )
+            )
+        return BiasCurve(self.axis, self.by, tuple(parts), bias)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasMap(Result):
+    """Outcome of `bias_map`: bias over two covariates, averaged over everything else.
+
+    Attributes
+    ----------
+    axes : pair of Axis
+        Across and up.
+    values : (up, across) array
+        Bias of every cell; NaN where hardly any rows are.
+    pvalues : (up, across) array
+        P-values for "the model is calibrated for every neighbour", adjusted for the whole map.
+    size : (up, across) array
+        Effective number of neighbours.
+    bias : LocalBias
+        The estimate behind it; bands hold over the whole map.
+    """
+
+    axes: tuple[Axis, Axis]
+    values: FloatArray
+    pvalues: FloatArray
+    size: FloatArray
+    bias: LocalBias
+
+    @property
+    def flagged(self) -> BoolArray:
+        """Where the model is miscalibrated: adjusted p-value at most `alpha`, (up, across)."""
+        return self.bias.flagged.reshape(self.values.shape)
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for each cell.
+
+        Returns
+        -------
+        pyarrow.Table
+            Both covariates, bias, both bands, effective neighbours and p-value.
+        """
+        table = self.bias.to_arrow()
+        by_prediction = any(axis.name == PREDICTION for axis in self.axes)
+        return table if by_prediction else table.drop_columns(["prediction"])
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "covariates": [axis.name for axis in self.axes],
+            "alpha": self.bias.alpha,
+            "cells": self.to_arrow().to_pydict(),
+        }
+
+    def __repr__(self) -> str:
+        across, up = self.axes
+        flagged = counted(int(self.flagged.sum()), "cell")
+        return f"<BiasMap: {across.name!r} by {up.name!r}, {flagged} flagged>"
+
+
+def bias_map(
+    sample: Sample,
+    first: str,
+    second: str,
+    *,
+    points: int = SIDE,
+    min_neighbours: int = MIN_NEIGHBOURS,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+) -> BiasMap:
+    """Bias over two covariates, with error control over the whole map.
+
+    The other covariates are averaged over, and so is the prediction unless it is one of the two.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels, predictions and covariates.
+    first : str
+        The covariate across, or "prediction". Numbers with more than ten values become a grid,
+        others stay levels.
+    second : str
+        The covariate up, in the same way.
+    points : int
+        Number of positions along each side that is a grid.
+    min_neighbours : int
+        Effective neighbours below which a cell has no value.
+    alpha : float
+        Error that the bands are allowed, for all cells together.
+    draws : int
+        How many sets of redrawn labels the map is compared with.
+    rng : int, Generator or None
+        Start of the random numbers; None starts anywhere.
+
+    Returns
+    -------
+    BiasMap
+        Bias and p-value of every cell.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0).sample
+    >>> it.bias_map(town, "age", "region", draws=199, rng=0).values.shape
+    (3, 40)
+    """
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    return map_of(redraws, first, second, points=points, min_neighbours=min_neighbours)
+
+
+def map_of(
+    redraws: Redraws, *names: str, points: int = SIDE, min_neighbours: int = MIN_NEIGHBOURS
+) -> BiasMap:
+    """The map of `bias_map` over two names, with sample and draws that were checked before."""
+    plan = MapPlan.of(Ground(redraws.sample), *names, points=points)
+    (picture,) = pictures_of(redraws, [plan], min_neighbours=min_neighbours)
+    found: BiasMap = picture
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class MapPlan(PicturePlan):
+    """A map before its bias is known."""
+
+    axes: tuple[Axis, Axis]
+
+    @classmethod
+    def of(cls, ground: Ground, *names: str, points: int = SIDE) -> MapPlan:
+        """Check and settle where the map asks for the bias; see `bias_map`."""
+        if names[0] == names[1]:
+            raise InputError(
+                "a map needs two different covariates, not {value} twice", value=names[0]
+            )
+        across, up = (axis_of(column_of(ground.sample.points, name), points) for name in names)
+        columns = (
+            across.column.take(np.tile(np.arange(len(across.column)), len(up.column))),
+            up.column.take(np.repeat(np.arange(len(up.column)), len(across.column))),
+        )
+        exact = [axis.name for axis in (across, up) if axis.labels]
+        return cls(*ground.places(columns, exact), (across, up))
+
+    def drawn(self, bias: LocalBias) -> BiasMap:
+        """Give the map."""
+        across, up = self.axes
+        shape = (len(up.column), len(across.column))
+        values, pvalues, size = (
+            part.reshape(shape) for part in (bias.values, bias.pvalues, bias.size)
+        )
+        return BiasMap(self.axes, values, pvalues, size, bias)
+
+
+@dataclass(frozen=True, eq=False)
+class CubicGroup(PictureGroup):
+    """Points of one group and the cubic through them.
+
+    Attributes
+    ----------
+    covariate : (k,) array
+        The covariate at the group's points that are known.
+    values : (k,) array
+        The local bias there.
+    cubic : Polynomial
+        Fitted by least squares.
+    """
+
+    covariate: FloatArray
+    values: FloatArray
+    cubic: Polynomial
+
+    def at(self, covariate: object) -> FloatArray:
+        """Evaluate the cubic.
+
+        Beyond the group's points it is extrapolated, and a cubic soon leaves the data there.
+
+        Parameters
+        ----------
+        covariate : array of numbers
+            Values of the covariate, of any shape.
+
+        Returns
+        -------
+        array
+            The fitted bias at each of them.
+        """
+        return np.asarray(self.cubic(np.asarray(covariate, dtype=float)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CubicFit(Result):
+    """Cubic fits of a local bias against a covariate, by group: the paper's picture.
+
+    No error control: the fit smooths an estimate that is smooth already. `bias_curve` has bands.
+
+    Attributes
+    ----------
+    column : Column
+        The covariate.
+    groups : tuple of CubicGroup
+        One cubic for each group; `group.at(x)` evaluates it.
+    left_out : tuple of str
+        Groups with fewer than four points that are known.
+    """
+
+    column: Column
+    groups: tuple[CubicGroup, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the covariate."""
+        return self.column.name
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for each point.
+
+        Returns
+        -------
+        pyarrow.Table
+            Group, covariate, bias and fit.
+        """
+        parts = [
+            pa.table(
+                {
+                    "group": [part.group] * part.values.size,
+                    "position": part.covariate,
+                    "bias": part.values,
+                    "cubic": part.at(part.covariate),
+                }
+            )
+            for part in self.groups
+        ]
+        return pa.concat_tables(parts)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "covariate": self.name,
+            "groups": [
+                {
+                    "group": part.group,
+                    "where": part.where.to_dict(),
+                    "points": part.values.size,
+                    "coefficients": part.cubic.convert().coef,
+                }
+                for part in self.groups
+            ],
+            "left_out": self.left_out,
+        }
+
+    def __repr__(self) -> str:
+        return f"<CubicFit: {self.name!r}, {counted(len(self.groups), 'group')}>"
+
+
+def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> CubicFit:
+    """Fit a cubic to the values at the points, in every group, by least squares."""
+    column = column_of(bias.points, name)
+    present = column.values[~column.missing]
+    if column.is_category or np.unique(present).size < MIN_POINTS:
+        raise InputError(
+            f"{{column}} has no cubic: it needs numbers, {MIN_POINTS} different ones or more",
+            column=name,
+        )
+    fits, left_out = [], []
+    for where, _ in combinations_of(bias.sample, names_of(by)):
+        rows = np.flatnonzero(where.rows(bias.points) & bias.known & ~column.missing)
+        x, values = column.values[rows], bias.values[rows]
+        if np.unique(x).size < MIN_POINTS:
+            left_out.append(PictureGroup(where).group)
+        else:
+            fits.append(CubicGroup(where, x, values, Polynomial.fit(x, values, MIN_POINTS - 1)))
+    if not fits:
+        raise InputError(
+            f"no group has {MIN_POINTS} known points with different {{column}}", column=name
+        )
+    return CubicFit(column, tuple(fits), tuple(left_out))

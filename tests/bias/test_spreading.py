@@ -164,6 +164,6 @@ def test_the_data_come_first_under_every_law_and_none_may_be_asked_for():
     sample = rows_of(**DESIGNS["weighted clusters"])
     both = average(sample, Members(REGIONS), (Bernoulli(), Bernoulli()), 5, 0)
     assert both.sums.shape == (2, len(REGIONS), 6)
-    assert np.array_equal(both.sums[0], both.sums[1])
+    assert both.sums[0] == pytest.approx(both.sums[1])
     assert both.sums[0, :, 0] == pytest.approx(both.residual)
     assert averaged(sample, 5).sums.shape == (0, len(REGIONS), 6)

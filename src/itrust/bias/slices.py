@@ -57,6 +57,7 @@ FAINT = 3.0  # standard errors below which a rule is not worth a test
 FAINT_PART = 1.5  # and below which it is not worth a further condition
 BEAM = 12  # rules that are given a further condition
 MAX_CELLS = 3e9  # looked at in all; above, some rows stand for all
+WORTH_DIGITS = 6  # so that rounding of sums does not choose between rules for the same rows
 MIN_UNITS = 4  # rows or clusters that can be halved
 ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
@@ -581,6 +582,7 @@ class Searcher:
             prices = a.price[1:, None] + b.price[1:] + names
         standard = self._standard(told)
         worth = np.where(standard >= faintest, standard**2 / 2 - THRIFT * prices, -np.inf)
+        worth = worth.round(WORTH_DIGITS)
         at = np.unravel_index(int(np.argmax(worth)), worth.shape)
         if not np.isfinite(worth[at]):
             return None
@@ -609,6 +611,6 @@ class Searcher:
         for axis in axes:
             more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
             if more is not None and (best is None or more.worth - price > best.worth):
-                conditions = (*rule.conditions, *more.conditions)
-                best = _Rule(more.worth - price, more.standard, conditions)
+                both = (*rule.conditions, *more.conditions)
+                best = _Rule(round(more.worth - price, WORTH_DIGITS), more.standard, both)
         return best

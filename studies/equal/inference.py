@@ -14,7 +14,7 @@ from equal.kit import row
 from itrust import tasks
 from itrust.calibration.multiplicity import step_down
 from itrust.calibration.tails import student_quantile, student_tail
-from itrust.nulls.chisquare import weighted_chi2_sf
+from itrust.nulls import weighted_chi2_sf
 
 Pair = tuple[Any, Any]
 WEIGHTS = np.array([3.0, 1.5, 1.0, 0.6, 0.3, 0.1])

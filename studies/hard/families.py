@@ -10,9 +10,7 @@ import numpy as np
 
 import itrust as it
 from hard.kit import Section, repeated, share, table
-from itrust.bias.places import average
-from itrust.bias.redraws import Redraws
-from itrust.bias.smoothing import Members
+from itrust.bias import Members, Redraws, average
 from itrust.calibration import step_down
 from people import people
 
@@ -108,8 +106,8 @@ CANCELLING = "biases cancel within every group"
 def step_down_alone(sample: it.Sample, groups: list, seed: int) -> np.ndarray:
     """The p-values of before: redrawn labels alone."""
     redraws = Redraws.of(sample, alpha=ALPHA, draws=DRAWS, rng=seed)
-    means = average(sample, Members(groups), redraws.null, redraws.draws, redraws.seed, spread=True)
-    return step_down(np.abs(means.null_scores(studentised=True)))
+    means = average(sample, Members(groups), redraws.laws, redraws.draws, redraws.seed, spread=True)
+    return step_down(np.abs(means.null_scores(studentised=True)[0]))
 
 
 def slice_run(planted: bool, seed: int) -> tuple[bool, bool]:

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from itrust.nulls import Categorical, CategoricalCopula
-from itrust.nulls.categorical_copula import MAX_LAWS, compatible_class_correlations
-from itrust.nulls.copula import GRID
+from itrust.nulls import (
+    GRID,
+    MAX_LAWS,
+    Categorical,
+    CategoricalCopula,
+    compatible_class_correlations,
+)
 
 RHOS = (0.0, 0.4, 1.0)
 UNITS = np.repeat(np.arange(50), 4)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from itrust.nulls.chisquare import weighted_chi2_sf
+from itrust.nulls import weighted_chi2_sf
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 10, 200])

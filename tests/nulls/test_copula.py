@@ -10,8 +10,7 @@ from scipy.stats import binomtest, multivariate_normal, norm
 
 import itrust as it
 from itrust import InputError, Sample
-from itrust.nulls import Bernoulli, Copula
-from itrust.nulls.copula import GRID, compatible_correlations
+from itrust.nulls import GRID, Bernoulli, Copula, compatible_correlations
 
 RHOS = (0.0, 0.5, 1.0)
 

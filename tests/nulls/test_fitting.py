@@ -6,8 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from itrust import Sample
-from itrust.nulls import Bernoulli, Copula, Rademacher, Replicates, fitting_null, places_null
-from itrust.nulls.fitting import MAX_SKEWNESS2, MIN_CLUSTERS, Carriers, carriers_of
+from itrust.nulls import (
+    MAX_SKEWNESS2,
+    MIN_CLUSTERS,
+    Bernoulli,
+    Carriers,
+    Copula,
+    Rademacher,
+    Replicates,
+    carriers_of,
+    fitting_null,
+    places_null,
+)
 
 
 def rows_of(clusters=60, rows=4, low=0.5, high=0.5, seed=0, **settings):

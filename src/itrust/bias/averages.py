@@ -27,6 +27,7 @@ from itrust.engines import (
     Outcome,
     Plan,
     Survey,
+    Work,
     as_engine,
     available_threads,
     ordered_map,
@@ -329,18 +330,13 @@ def _moments(sums: PlaceSums, unit: float) -> Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacesWork:
+class PlacesWork(Work):
     """What is summed at the places of one set over some rows."""
 
     places: PlaceSet
     spreading: Spreading | None
     dtype: DTypeLike
     unit: float
-
-    @property
-    def max_rows(self) -> None:
-        """As many rows at once as the engine likes."""
-        return None
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> PlacesPartial:
         """Start on a chunk."""

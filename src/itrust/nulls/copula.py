@@ -1,16 +1,18 @@
-"""Labels redrawn with dependence within clusters: every row keeps its probability exactly."""
+"""Labels and classes redrawn alike within clusters: every row keeps its probabilities exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from itrust._core import (
+    AnyArray,
     BoolArray,
     FloatArray,
     InputError,
@@ -21,15 +23,20 @@ from itrust._core import (
 )
 from itrust.data import Chunk, Sample, Source
 from itrust.nulls.base import RowwiseNull
+from itrust.nulls.simulated import CategoryDraws
 
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
 LOWER, UPPER = EDGES[:-1], EDGES[1:]
 GRID = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
-SET_DRAWS = 399
+SET_DRAWS, CLASS_SET_DRAWS = 399, 199
 SURPRISING = 0.05  # on either side: a correlation whose draws are this far from the labels is out
 MAX_SET_ROWS = 20_000  # so many rows at most judge the correlation
 DRAWS_AT_ONCE = 64
+MAX_LAWS = 5  # of classes, from the least to the largest correlations not contradicted
+BELOW_1 = 1 - 2.0**-53
+BITS = 2.0**32
+NUMBERS_AT_ONCE = 2**17  # of rows and draws, so that they stay near the processor
 
 # What several parts of an audit ask of the same rows; forgotten with them.
 _FOUND: WeakKeyDictionary[Sample, dict[int, tuple[float, ...]]] = WeakKeyDictionary()
@@ -104,8 +111,7 @@ class Copula(RowwiseNull):
             )
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
-        fractions = keyed_fractions(shared_seed, units[:, None], np.array(draws))
-        shared = np.sqrt(self.rho) * normal_of(fractions)
+        shared = np.sqrt(self.rho) * _shared(shared_seed, units, draws)
         return _alike(chunk.p, shared[unit], np.sqrt(1 - self.rho), chunk.rows, draws, seed)
 
 
@@ -125,82 +131,194 @@ def _alike(
     return labels
 
 
+@dataclass(frozen=True, eq=False)
+class CategoricalCopula(CategoryDraws):
+    """Redraw classes from their probabilities, alike within clusters.
+
+    Every class k has a waiting time with the exponential law of rate p_k, all of them independent,
+    and the row falls on the class that comes first: P(y = k) = p_k exactly, whatever the order of
+    the classes. What ties the rows of a cluster together is the time of each class: it is
+    -log(1 - Phi(g)) / p_k, where g = sqrt(rho_k) z + sqrt(1 - rho_k) w has one standard normal z
+    for every cluster and class and one w for every row and class. rho = 0 is `Categorical`, and
+    with rho = 1 a cluster whose probabilities are equal has one label. One class against the rest
+    is about as much alike as in the binary null, `Copula`, with the same rho.
+    """
+
+    p: FloatArray = field(repr=False)
+    units: IntArray = field(repr=False)
+    rho: FloatArray
+    exact: ClassVar[bool] = False
+    meaning: ClassVar[str] = "classes redrawn from their probabilities, alike within clusters"
+    keeps_clusters: ClassVar[bool] = True
+
+    @classmethod
+    def alike(cls, p: FloatArray, units: IntArray, rho: float) -> CategoricalCopula:
+        """Make one whose classes have the same correlation."""
+        return cls(p, units, np.full(p.shape[1], float(rho)))
+
+    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
+        some = slice(rows.start, rows.stop)
+        p = self.p[some] if p is None else p
+        units, unit = np.unique(self.units[some], return_inverse=True)
+        codes = np.zeros((len(rows), len(draws)), dtype=np.int16)
+        seeds = [_seeds(seed, k) for k in range(self.p.shape[1])]
+        size = max(DRAWS_AT_ONCE, NUMBERS_AT_ONCE // len(rows))
+        for at in range(0, len(draws), size):
+            block = draws[at : at + size]
+            first = np.full((len(rows), len(block)), np.inf)
+            found = codes[:, at : at + len(block)]
+            for k, (rho, (shared_seed, own_seed)) in enumerate(zip(self.rho, seeds, strict=True)):
+                g: FloatArray = np.zeros((len(rows), len(block)))
+                if rho > 0:
+                    g += (np.sqrt(rho) * _shared(shared_seed, units, block))[unit]
+                if rho < 1:
+                    g += np.sqrt(1 - rho) * _own(own_seed, rows, block)
+                _overtake(found, first, g, p[:, k], k)
+        return codes
+
+    def laws(
+        self, codes: IntArray, weights: FloatArray | None, seed: int
+    ) -> tuple[CategoricalCopula, ...]:
+        """Give correlations that the labels do not contradict, from the smallest to the largest."""
+        sets = compatible_class_correlations(self.p, self.units, codes, weights, seed)
+        count = min(max(len(own) for own in sets), MAX_LAWS)
+        at = np.linspace(0, 1, count) if count > 1 else np.zeros(1)
+        profiles = {
+            tuple(own[round(share * (len(own) - 1))] for own in sets): None for share in at.tolist()
+        }
+        return tuple(replace(self, rho=np.array(profile)) for profile in profiles)
+
+
+def _seeds(seed: int, code: int) -> tuple[int, int]:
+    """Of the numbers that clusters share, and of those of the rows."""
+    made = np.random.SeedSequence([seed, 4, code]).generate_state(2, np.uint64)
+    return int(made[0] >> 16), int(made[1] >> 16)
+
+
+def _own(seed: int, rows: range, draws: range) -> FloatArray:
+    """Standard normal numbers of rows and draws, to 32 bits."""
+    return np.asarray(ndtri((keyed_bits(seed, rows, draws) + 0.5) / BITS))
+
+
+def _overtake(codes: AnyArray, first: FloatArray, g: FloatArray, p: FloatArray, k: int) -> None:
+    """Let class k take the rows where it comes before those that were there."""
+    with np.errstate(divide="ignore", over="ignore"):  # a class of probability 0 never comes
+        waited = -np.log1p(-np.minimum(ndtr(g), BELOW_1)) / p[:, None]
+    earlier: BoolArray = waited < first
+    np.copyto(codes, k, where=earlier)
+    np.copyto(first, waited, where=earlier)
+
+
 def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
-    """The values of rho whose own draws are as much alike within clusters as the labels are.
+    """The values of rho that the labels of a sample do not contradict."""
+    known = _FOUND.setdefault(sample, {})
+    if seed not in known:
+        part = sample.take(_rows_by_cluster(sample.design.units, MAX_SET_ROWS))
+        assert part.cluster is not None
+        own_seed = as_seed(np.random.default_rng([seed, 3]))
+        on_grid = partial(_on_grid, part.p, part.cluster, own_seed)
+        labels = {1: part.p}, part.y, part.cluster, part.weights
+        (known[seed],) = _compatible(*labels, SET_DRAWS, on_grid)
+    return known[seed]
+
+
+def compatible_class_correlations(
+    p: FloatArray, units: IntArray, codes: IntArray, weights: FloatArray | None, seed: int
+) -> list[tuple[float, ...]]:
+    """The same for every class, whose draws have the same correlation for all.
+
+    So a rare class that comes in clusters is not taken for one that does not because frequent ones
+    do not.
+    """
+    rows = _rows_by_cluster(units, max(MAX_SET_ROWS // p.shape[1], 2_000))
+    p, units, codes = p[rows], units[rows], codes[rows]
+    weights = None if weights is None else weights[rows]
+    own_seed = as_seed(np.random.default_rng([seed, 3]))
+    on_grid = partial(_classes_on_grid, p, units, own_seed)
+    return _compatible(dict(enumerate(p.T)), codes, units, weights, CLASS_SET_DRAWS, on_grid)
+
+
+def _compatible(
+    outcomes: Mapping[int, FloatArray],
+    codes: AnyArray,
+    units: IntArray,
+    weights: FloatArray | None,
+    count: int,
+    on_grid: Callable[[range], Iterable[AnyArray]],
+) -> list[tuple[float, ...]]:
+    """For every outcome, values of rho whose own draws are as much alike as its labels are.
 
     What is compared is the sum over clusters of ((sum e)^2 - sum e^2), divided by its largest
     possible value given the squares, sum over clusters of (m - 1) sum e^2: the share of a
     positive's cluster that is positive, too, which few events tell well. The value whose draws are
     nearest is always among them. With weights, values that agree with weighted residuals are kept
-    as well.
+    as well. Rows are in the order of their clusters.
     """
-    known = _FOUND.setdefault(sample, {})
-    if seed not in known:
-        known[seed] = _compatible(_some_clusters(sample), seed)
-    return known[seed]
+    first = np.flatnonzero(np.diff(units, prepend=-1))
+    by_weight = [np.ones((units.size, 1))]
+    if weights is not None:  # heavy rows may be more alike than others
+        by_weight.append(weights[:, None])
+
+    def alike(labels: AnyArray) -> list[list[FloatArray]]:
+        residuals = ((labels == code) - p[:, None] for code, p in outcomes.items())
+        return [[_alikeness(w * one, first) for w in by_weight] for one in residuals]
+
+    observed = np.array(alike(codes[:, None]))[..., 0]
+    drawn = np.empty((*observed.shape, len(GRID), count))
+    for at in range(0, count, DRAWS_AT_ONCE):
+        draws = range(at, min(at + DRAWS_AT_ONCE, count))
+        for number, labels in enumerate(on_grid(draws)):
+            drawn[:, :, number, draws.start : draws.stop] = alike(labels)
+    sets = []
+    for k, p in enumerate(outcomes.values()):
+        seen = observed[k][:, None, None]
+        above, below = drawn[k] >= seen - 1e-9, drawn[k] <= seen + 1e-9
+        # The smaller of the shares of draws that are at least, and at most, as large as the data.
+        counts = np.minimum(above.sum(axis=2), below.sum(axis=2))
+        nearness = (1 + counts) / (1 + count)
+        nearest = nearness == nearness.max(axis=1, keepdims=True)
+        kept = ((nearness > SURPRISING) | nearest).any(axis=0)
+        varies = ((p > 0) & (p < 1)).any()
+        sets.append(tuple(np.array(GRID)[kept].tolist()) if varies else (0.0,))
+    return sets
 
 
-def _compatible(part: Sample, seed: int) -> tuple[float, ...]:
-    """The same from rows in the order of their clusters."""
-    assert part.cluster is not None
-    first = np.flatnonzero(np.diff(part.cluster, prepend=-1))
-    weights = [np.ones((part.n, 1))]
-    if part.weights is not None:  # heavy rows may be more alike than others
-        weights.append(part.weights[:, None])
-    observed = [float(alikeness_of(w * (part.y - part.p)[:, None], first)[0]) for w in weights]
-    drawn = np.empty((len(weights), len(GRID), SET_DRAWS))
-    own_seed = as_seed(np.random.default_rng([seed, 3]))
-    for at in range(0, SET_DRAWS, DRAWS_AT_ONCE):
-        draws = range(at, min(at + DRAWS_AT_ONCE, SET_DRAWS))
-        for k, labels in enumerate(_on_grid(part, draws, own_seed)):
-            residuals = labels - part.p[:, None]
-            for row, w in enumerate(weights):
-                own = residuals if row == 0 else w * residuals
-                drawn[row, k, draws.start : draws.stop] = alikeness_of(own, first)
-    nearness = np.array(
-        [
-            [nearness_of(of_rho, seen) for of_rho in of_weights]
-            for of_weights, seen in zip(drawn, observed, strict=True)
-        ]
-    )
-    nearest = nearness == nearness.max(axis=1, keepdims=True)
-    kept = ((nearness > SURPRISING) | nearest).any(axis=0)
-    return tuple(rho for rho, own in zip(GRID, kept, strict=True) if own)
-
-
-def _on_grid(part: Sample, draws: range, seed: int) -> Iterator[BoolArray]:
+def _on_grid(p: FloatArray, cluster: IntArray, seed: int, draws: range) -> Iterator[BoolArray]:
     """Labels by every correlation of the grid, from the same normal numbers, (n, draws) each."""
-    assert part.cluster is not None
-    units, unit = np.unique(part.cluster, return_inverse=True)
-    numbers = np.array(draws)
-    shared_seed = as_seed(np.random.default_rng([seed, 2]))
-    shared = normal_of(keyed_fractions(shared_seed, units[:, None], numbers))[unit]
-    own = normal_of(keyed_fractions(seed, np.arange(part.n)[:, None], numbers))
-    quantile = ndtri(part.p)[:, None]
+    units, unit = np.unique(cluster, return_inverse=True)
+    shared = _shared(as_seed(np.random.default_rng([seed, 2])), units, draws)[unit]
+    own = _shared(seed, np.arange(p.size), draws)
+    quantile = ndtri(p)[:, None]
     for rho in GRID:
         yield np.sqrt(rho) * shared + np.sqrt(1 - rho) * own < quantile
 
 
-def normal_of(fractions: FloatArray) -> FloatArray:
-    """Standard normal numbers from uniform ones of [0, 1)."""
+def _classes_on_grid(
+    p: FloatArray, cluster: IntArray, seed: int, draws: range
+) -> Iterator[AnyArray]:
+    """Classes in the same way."""
+    units, unit = np.unique(cluster, return_inverse=True)
+    normals = []
+    for k in range(p.shape[1]):
+        shared_seed, own_seed = _seeds(seed, k)
+        shared = _shared(shared_seed, units, draws)[unit]
+        normals.append((shared, _own(own_seed, range(len(p)), draws)))
+    for rho in GRID:
+        codes = np.zeros((len(p), len(draws)), dtype=np.int16)
+        first = np.full(codes.shape, np.inf)
+        for k, (shared, own) in enumerate(normals):
+            _overtake(codes, first, np.sqrt(rho) * shared + np.sqrt(1 - rho) * own, p[:, k], k)
+        yield codes
+
+
+def _shared(seed: int, units: IntArray, draws: range) -> FloatArray:
+    """Standard normal numbers of units and draws."""
+    fractions = keyed_fractions(seed, units[:, None], np.array(draws))
     return np.asarray(ndtri(np.maximum(fractions, 2.0**-54)))
 
 
-def nearness_of(drawn: FloatArray, observed: float) -> float:
-    """The smaller of the shares of draws that are at least, and at most, as large as the data."""
-    above = (1 + np.count_nonzero(drawn >= observed - 1e-9)) / (1 + drawn.size)
-    below = (1 + np.count_nonzero(drawn <= observed + 1e-9)) / (1 + drawn.size)
-    return min(above, below)
-
-
-def _some_clusters(sample: Sample) -> Sample:
+def _rows_by_cluster(units: IntArray, size: int) -> IntArray:
     """Rows in the order of their clusters: all of them, or some random ones of each."""
-    assert sample.cluster is not None
-    return sample.take(rows_by_cluster(sample.design.units, MAX_SET_ROWS))
-
-
-def rows_by_cluster(units: IntArray, size: int) -> IntArray:
-    """Give rows in the order of their clusters."""
     n, clusters = units.size, int(units.max()) + 1
     tickets = keyed_fractions(0, np.arange(n), np.zeros(1, dtype=np.int64))
     rows = np.lexsort((tickets, units))
@@ -215,7 +333,7 @@ def rows_by_cluster(units: IntArray, size: int) -> IntArray:
     return rows
 
 
-def alikeness_of(residuals: FloatArray, first: IntArray) -> FloatArray:
+def _alikeness(residuals: FloatArray, first: IntArray) -> FloatArray:
     """How much residuals of a cluster go together, from rows in the order of clusters, (columns,).
 
     `first` has the first row of every cluster.

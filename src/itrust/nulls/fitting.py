@@ -13,8 +13,7 @@ from itrust._core import BoolArray, FloatArray
 from itrust.data import Sample, Source
 from itrust.nulls.base import RowwiseNull
 from itrust.nulls.copula import Copula
-from itrust.nulls.replicates import Replicates
-from itrust.nulls.simulated import Bernoulli, Rademacher
+from itrust.nulls.simulated import Bernoulli, Rademacher, Replicates
 
 MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
 MAX_SKEWNESS2_OF_THIRDS = 0.5  # the same of the thirds with the lowest and highest probabilities

@@ -108,20 +108,6 @@ class Within(IntervalNull):
                 object.__setattr__(self, argument, _array(value, argument))
 
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:
-        """Give the interval of every row.
-
-        Parameters
-        ----------
-        p : (n,) array of float
-            The predicted probabilities.
-        rows : range, optional
-            Numbers of these rows in the whole; default: they are the whole.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            The smallest and the largest probability of label 1.
-        """
         p = _array(p, "p")
         if rows is None:
             self.refuse_other_rows(p.size)
@@ -140,13 +126,6 @@ class Within(IntervalNull):
         return lo, hi
 
     def refuse_other_rows(self, n: int) -> None:
-        """Refuse a sample that the bounds were not made for.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows of the sample.
-        """
         for argument in ("lo", "hi"):
             bound = getattr(self, argument)
             if not callable(bound) and bound.shape != (n,):
@@ -184,21 +163,16 @@ class Within(IntervalNull):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the name, what the bounds are and whether it is exact, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The name under "null", then "exact", then whether "lo" and "hi" are arrays or functions.
-        """
-        kinds = {
-            name: "function" if callable(getattr(self, name)) else "array" for name in ("lo", "hi")
+        kinds = ("function" if callable(bound) else "array" for bound in (self.lo, self.hi))
+        return {
+            "null": "Within",
+            "exact": self.exact,
+            **dict(zip(("lo", "hi"), kinds, strict=True)),
         }
-        return {"null": "Within", "exact": self.exact, **kinds}
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{k}: {v}" for k, v in self.to_dict().items() if k in ("lo", "hi"))
-        return f"<Within, {told}>"
+        kinds = self.to_dict()
+        return f"<Within, lo: {kinds['lo']}, hi: {kinds['hi']}>"
 
 
 @dataclass(frozen=True)
@@ -206,7 +180,8 @@ class Selection(ReversibleNull):
     """Rows may have been chosen by something that also tells about the label, by odds up to this.
 
     The odds of label 1 among the rows at hand are those of the prediction times or divided by
-    `odds` at most. Probabilities of 0 and 1 stay what they are.
+    `odds` at most: from p / (p + odds (1 - p)) to odds p / (odds p + 1 - p). Probabilities of 0
+    and 1 stay what they are.
 
     Parameters
     ----------
@@ -228,44 +203,21 @@ class Selection(ReversibleNull):
         _check(self.odds, "odds", 1.0, np.inf, "an odds ratio of at least 1")
 
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
-        """Give the interval of every row.
-
-        Parameters
-        ----------
-        p : (n,) array of float
-            The predicted probabilities.
-        rows : range, optional
-            Not needed.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            p / (p + odds (1 - p)) and odds p / (odds p + 1 - p).
-        """
         p = _array(p, "p")
         lo = p / (p + self.odds * (1 - p))
         hi = self.odds * p / (self.odds * p + (1 - p))
         return np.minimum(lo, p), np.maximum(hi, p)  # rounding must not leave p outside
 
     def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give what probabilities may be without selection, as `bounds` does: odds work both ways.
-
-        Parameters
-        ----------
-        seen : (n,) array of float
-            Probabilities of label 1 among the rows at hand.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            The smallest and the largest; convex and concave in `seen`.
-        """
         return self.bounds(seen)
 
 
 @dataclass(frozen=True)
 class LabelError(ReversibleNull):
     """Labels may be in error, each with a probability up to this.
+
+    So the probability of label 1 lies between p (1 - false_negatives) and
+    p + (1 - p) false_positives.
 
     Parameters
     ----------
@@ -309,37 +261,11 @@ class LabelError(ReversibleNull):
         return float(up), float(down)
 
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
-        """Give the interval of every row.
-
-        Parameters
-        ----------
-        p : (n,) array of float
-            The predicted probabilities.
-        rows : range, optional
-            Not needed.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            p (1 - false_negatives) and p + (1 - p) false_positives.
-        """
         p = _array(p, "p")
         up, down = self.rates
         return p - p * down, np.minimum(p + (1 - p) * up, 1.0)
 
     def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give what probabilities may be without errors.
-
-        Parameters
-        ----------
-        seen : (n,) array of float
-            Probabilities that a label says 1.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            The smallest and the largest; convex and concave in `seen`.
-        """
         seen = _array(seen, "seen")
         up, down = self.rates
         low = np.zeros_like(seen) if up == 1 else np.maximum((seen - up) / (1 - up), 0.0)
@@ -371,36 +297,10 @@ class Tolerance(ReversibleNull):
         _check(self.bias, "bias", 0.0, 1.0, "a bias from 0 to 1")
 
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
-        """Give the interval of every row.
-
-        Parameters
-        ----------
-        p : (n,) array of float
-            The predicted probabilities.
-        rows : range, optional
-            Not needed.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            p - bias and p + bias, within [0, 1].
-        """
         p = _array(p, "p")
         return np.maximum(p - self.bias, 0.0), np.minimum(p + self.bias, 1.0)
 
     def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give what probabilities may be without the bias, as `bounds` does.
-
-        Parameters
-        ----------
-        seen : (n,) array of float
-            Probabilities of label 1.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            The smallest and the largest; convex and concave in `seen`.
-        """
         return self.bounds(seen)
 
 
@@ -419,20 +319,6 @@ class Prudent(IntervalNull):
     meaning: ClassVar[str] = "probabilities of label 1 at most as high as predicted"
 
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
-        """Give the interval of every row.
-
-        Parameters
-        ----------
-        p : (n,) array of float
-            The predicted probabilities.
-        rows : range, optional
-            Not needed.
-
-        Returns
-        -------
-        tuple of two (n,) arrays
-            0 and p.
-        """
         p = _array(p, "p")
         return np.zeros(p.shape), p
 

@@ -496,7 +496,7 @@ def _exactly(column: Column, end: float) -> str:
     )
 
 
-class _Rule(NamedTuple):
+class _Rectangle(NamedTuple):
     worth: float
     standard: float
     conditions: tuple[Predicate, ...]
@@ -537,7 +537,7 @@ class Searcher:
             residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
         return found
 
-    def _best(self, w: FloatArray, e: FloatArray) -> list[_Rule]:
+    def _best(self, w: FloatArray, e: FloatArray) -> list[_Rectangle]:
         """The rule with the largest worth, and the best with a single condition."""
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
         alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
@@ -566,7 +566,7 @@ class Searcher:
 
     def _in_pair(
         self, a: _Axis, b: _Axis | None, sums: FloatArray, faintest: float
-    ) -> _Rule | None:
+    ) -> _Rectangle | None:
         """The best rectangle of two covariates, or the best condition on one."""
         names = math.log(len(self.axes)) * (1 if b is None else 2)
         if b is None:
@@ -588,7 +588,7 @@ class Searcher:
             return None
         axes = [a] if b is None else [a, b]
         regions = tuple(axis.conditions[int(k) + 1] for axis, k in zip(axes, at, strict=True))
-        return _Rule(float(worth[at]), float(standard[at]), regions)  # type: ignore[arg-type]
+        return _Rectangle(float(worth[at]), float(standard[at]), regions)  # type: ignore[arg-type]
 
     def _standard(self, told: FloatArray) -> FloatArray:
         """Mean residual in standard errors; 0 where too few rows are."""
@@ -600,17 +600,17 @@ class Searcher:
         return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
 
     def _narrowed(
-        self, rule: _Rule, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
-    ) -> _Rule | None:
+        self, rule: _Rectangle, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
+    ) -> _Rectangle | None:
         """A rule with one more condition."""
         inside = all_of(rule.conditions).rows(self.sample.points)
         taken = all_of(rule.conditions).names
         sums = self._sums(w, e, inside)
         price = rule.standard**2 / 2 - rule.worth  # of the conditions so far
-        best: _Rule | None = None
+        best: _Rectangle | None = None
         for axis in axes:
             more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
             if more is not None and (best is None or more.worth - price > best.worth):
                 both = (*rule.conditions, *more.conditions)
-                best = _Rule(round(more.worth - price, WORTH_DIGITS), more.standard, both)
+                best = _Rectangle(round(more.worth - price, WORTH_DIGITS), more.standard, both)
         return best

@@ -41,8 +41,8 @@ from itrust.data import (
     level_of,
 )
 from itrust.kernels import LocalKernel
+from itrust.terms import SHOWN_LEVELS
 
-MAX_LEVELS = 40
 MAX_PLACES = 2**13  # whose sums over all draws are held at once
 BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
 ALL_ROWS = "all rows"
@@ -83,7 +83,7 @@ def axis_of(column: Column, points: int) -> Axis:
         if (np.round(values) == values).all():
             grid = np.unique(np.round(grid))  # nobody is 21.3 years old
         return Axis(Column(column.name, column.kind, grid), ())
-    frequent = np.sort(values[np.argsort(-counts, kind="stable")][:MAX_LEVELS])
+    frequent = np.sort(values[np.argsort(-counts, kind="stable")][:SHOWN_LEVELS])
     levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
     labels = tuple(
         str(levels.cell(k)) if column.is_category else column.shown(float(v))
@@ -123,7 +123,7 @@ def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicat
         where = all_of(part for part, _ in chosen)
         if where.rows(sample.points).any():
             combined.append((where, [value for _, value in chosen]))
-    if len(combined) > MAX_LEVELS:
+    if len(combined) > SHOWN_LEVELS:
         raise InputError(
             "{value} make {groups} groups, too many for curves",
             argument="by",
@@ -244,8 +244,8 @@ def _without_place(
                 f"bias_groups(sample, {column.name!r}) shows them"
             )
         levels = np.unique(own.values[~own.missing]).size
-        if column.name in exact and levels > MAX_LEVELS:
-            yield f"the {MAX_LEVELS} most frequent of {levels} levels of {column.name} are shown"
+        if column.name in exact and levels > SHOWN_LEVELS:
+            yield f"the {SHOWN_LEVELS} most frequent of {levels} levels of {column.name} are shown"
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,9 +47,9 @@ from itrust.data import (
     level_of,
 )
 from itrust.engines import EngineChoice
+from itrust.terms import SEARCHED_LEVELS
 
 PARTS = 16
-MAX_LEVELS = 30
 MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken together
 MIN_ROWS = 5_000  # to search in, however many covariates there are
 THRIFT = 0.6  # how much more a complex rule has to show
@@ -377,7 +377,7 @@ class _Axis:
             ranges = len(cells)
             codes = np.searchsorted(edges, column.values, side="right") - 1
         else:
-            frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
+            frequent = values[np.argsort(-counts, kind="stable")][:SEARCHED_LEVELS]
             cells, ranges = [level_of(column, value) for value in frequent], 0
             known = np.sort(frequent)
             at = np.searchsorted(known, column.values).clip(max=known.size - 1)

@@ -8,8 +8,7 @@ from scipy.stats import norm, t
 
 import itrust as it
 from itrust import InputError, Sample
-from itrust.calibration.power.clusters import ClusterLaw, assumed_clustering
-from itrust.calibration.power.setting import Demand, PowerSetting
+from itrust.calibration.power import ClusterLaw, PowerSetting, assumed_clustering
 
 CLUSTERS, ROWS, RHO = 60, 20, 0.2
 
@@ -150,7 +149,7 @@ def test_sums_along_features_have_the_naive_variance(wards):
         cluster=wards.cluster[rows] % 12,
     )
     clustering = assumed_clustering(some, 0.3, careful=True)
-    setting = PowerSetting.of(some, Demand(0.05, 0.8), None, 99, 0, "auto", clustering)
+    setting = PowerSetting.of(some, draws=99, rng=0, clustering=clustering)
     bank = setting.prepared.bank
     law = ClusterLaw.of(clustering, some, bank)
     noise = (
@@ -184,8 +183,7 @@ def test_sums_along_features_have_the_naive_variance(wards):
 
 def test_many_clusters_are_stood_for_by_some(monkeypatch, wards):
     clustering = assumed_clustering(wards, 0.2, careful=True)
-    demand = Demand(0.05, 0.8)
-    bank = PowerSetting.of(wards, demand, None, 99, 0, "auto", clustering).prepared.bank
+    bank = PowerSetting.of(wards, draws=99, rng=0, clustering=clustering).prepared.bank
     whole = ClusterLaw.of(clustering, wards, bank).effects
     monkeypatch.setattr("itrust.calibration.power.clusters.MAX_CLUSTERS", 40)
     some = ClusterLaw.of(clustering, wards, bank).effects

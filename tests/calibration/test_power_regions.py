@@ -9,11 +9,9 @@ import pytest
 import itrust as it
 from itrust import Sample
 from itrust.calibration import Dictionary
-from itrust.calibration.power.regions import cuts_of, left_out, pairs_of
-from itrust.calibration.power.setting import Demand, PowerSetting
+from itrust.calibration.power import PowerSetting, cuts_of, left_out, pairs_of
 from itrust.data import Between, Missing, cut_of
 
-DEMAND = Demand(0.05, 0.8)
 SHIFTS = np.array([0.1, 0.2, 0.3])
 
 
@@ -38,7 +36,7 @@ def two_categories(n, levels, seed=0, p=(0.02, 0.12)):
 
 
 def setting_of(sample, dictionary=None, draws=199):
-    return PowerSetting.of(sample, DEMAND, dictionary, draws, 0, "auto")
+    return PowerSetting.of(sample, checks=dictionary, draws=draws, rng=0)
 
 
 def test_pairs_are_those_of_a_double_loop():
@@ -125,7 +123,7 @@ def test_the_power_of_a_pair_is_that_of_simulated_samples(families):
     every = it.default_dictionary(sample)
     setting = setting_of(sample, every.only(families=families) if families else {"mine": kernel})
     for region in list(setting.pairs())[::6]:
-        up, _ = setting.sensitivity.smallest_both(region.area, 0.8)
+        up, _ = setting.sensitivity.smallest_both(region, 0.8)
         assert 0.68 < setting.simulated_power(region.where, up, 200) < 0.92, region.where
 
 
@@ -134,7 +132,7 @@ def test_the_best_checks_are_found_and_together_see_no_less():
     sensitivity = setting.sensitivity
     singles = np.flatnonzero(sensitivity.bank.single >= 0)
     for region in list(setting.pairs())[::9]:
-        area = replace(region.area, forms=singles[:0], kernels=singles[:0])
+        area = replace(region, forms=singles[:0], kernels=singles[:0])
         none = np.full((1, 1), -np.inf)  # so that nothing is added to a check's own power
         alone = [
             sensitivity.power(replace(area, singles=singles[k : k + 1], normals=none), SHIFTS)
@@ -150,9 +148,7 @@ def test_kernels_know_every_part_of_a_sorted_file():
     x = {"g": np.sort(rng.choice(list("abcdef"), n))}
     s = Sample(rng.random(n) < 0.5, np.full(n, 0.5), x)
     found = setting_of(s, {"mine": it.kernels.Delta().on("g")}, draws=99)
-    shifts = [
-        found.sensitivity.smallest_both(region.area, 0.8)[0] for region in found.regions()[1:]
-    ]
+    shifts = [found.sensitivity.smallest_both(region, 0.8)[0] for region in found.regions()[1:]]
     assert max(shifts) < 1.3 * min(shifts)
 
 
@@ -162,12 +158,12 @@ def test_two_categories_of_eight_levels_promise_nothing_about_their_pairs():
     setting = setting_of(sample, draws=39)
     pairs = list(setting.pairs())
     for pair in pairs:  # rows count as in the whole, not as among those that stand for it
-        inside = pair.area.times * pair.area.rows.size / setting.pilot.p.size
+        inside = pair.times * pair.rows.size / setting.pilot.p.size
         assert inside == pytest.approx(pair.where.rows(sample.points).mean())
-        assert setting.sensitivity.power(pair.area, np.array([0.05, 0.07])).max() < 0.4
+        assert setting.sensitivity.power(pair, np.array([0.05, 0.07])).max() < 0.4
     assert len(pairs) > 55
     for region in setting.regions():
-        assert setting.sensitivity.smallest_both(region.area, 0.8)[0] < 0.05
+        assert setting.sensitivity.smallest_both(region, 0.8)[0] < 0.05
 
 
 def test_the_rows_that_are_needed_are_those_of_the_neediest_pair():

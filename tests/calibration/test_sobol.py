@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from itrust.calibration.sobol import sobol_points
+from itrust.calibration.power import sobol_points
 
 
 @pytest.mark.parametrize(

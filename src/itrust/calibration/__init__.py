@@ -14,10 +14,6 @@ from itrust.calibration.bins import Bins as Bins
 from itrust.calibration.bins import EqualMass as EqualMass
 from itrust.calibration.bins import Sums as Sums
 from itrust.calibration.bins import bin_sums as bin_sums
-from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
-from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
-from itrust.calibration.clustering import design_effect as design_effect
-from itrust.calibration.clustering import within_pairs as within_pairs
 from itrust.calibration.dictionary import (
     Dictionary,
     Entry,
@@ -53,16 +49,21 @@ from itrust.calibration.multiclass.scores import top_label as top_label
 from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.pipeline import Scoring as Scoring
+from itrust.calibration.power import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.power import (
     Clustering,
     Coverage,
     Detectable,
+    IntraClusterCorrelation,
     RegionPower,
     SampleSize,
     detectable,
+    intra_cluster_correlation,
     sample_size,
 )
+from itrust.calibration.power import design_effect as design_effect
 from itrust.calibration.power import detectable_by as detectable_by
+from itrust.calibration.power import within_pairs as within_pairs
 from itrust.calibration.power import worst_of as worst_of
 from itrust.calibration.results import JOINT_FAMILIES as JOINT_FAMILIES
 from itrust.calibration.results import CalibrationResult, Finding

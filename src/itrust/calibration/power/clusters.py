@@ -1,7 +1,17 @@
-"""Power where rows of a cluster go together: which correlation is assumed, and what it does."""
+"""How alike the labels of a cluster are beyond their probabilities, and what that costs.
+
+Residuals y - p of two rows of one cluster are taken to have the correlation `icc` (intra-cluster
+correlation), those of different clusters none. Then a sum of a_i (y_i - p_i) has the variance
+
+    sum over clusters c of (1 - icc) sum_i a_i^2 v_i + icc (sum_i a_i sqrt(v_i))^2,  v = p (1 - p),
+
+and its ratio to that of independent rows is the design effect: 1 + (m - 1) icc for the mean of
+clusters of m rows alike, 1 - icc for a contrast within them.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,17 +19,153 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtr, stdtrit
 
-from itrust._core import FloatArray, InputError, IntArray, Setting, tickets
-from itrust.calibration.clustering import (
-    can_go_together,
-    design_effect,
-    intra_cluster_correlation,
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Setting,
+    checked_share,
+    tickets,
 )
 from itrust.calibration.dictionary.bank import Bank
-from itrust.calibration.power.results import Clustering
-from itrust.data import Sample, Source
+from itrust.calibration.power.results import Clustering, IntraClusterCorrelation
+from itrust.calibration.tails import student_quantile
+from itrust.data import Design, Sample, Source, checked_sample
 
+MIN_CLUSTERS = 10  # that an interval for the correlation takes
+LEAST_EFFECT = 0.05  # of the mean, where an estimate below 0 has to be put on the scale of its log
+STEPS = 50
 MAX_CLUSTERS = 4_096  # that stand for all
+
+
+def intra_cluster_correlation(
+    sample: Sample, *, confidence: float = 0.95
+) -> IntraClusterCorrelation:
+    """Estimate how alike labels of a cluster are, given their probabilities.
+
+    With e = w (y - p) and s = w sqrt(p (1 - p)), the estimate is the sum over clusters of
+    (sum e)^2 - sum e^2, divided by that of (sum s)^2 - sum s^2. A bias that the rows of a cluster
+    share counts as correlation, so the estimate is rather too large than too small for a
+    miscalibrated model.
+
+    The interval has Student's law for the log of 1 + k icc, k being how many partners a row has:
+    the spread of the estimate grows with that. The standard error is that of the jackknife over
+    clusters, or what single pairs of labels would have at the end of the interval, where that is
+    larger: few events show little of how far an estimate can be off. In simulations with 12 to 200
+    clusters the upper end of 95 % lay above the truth in .95 to 1.00 of samples, where the
+    jackknife alone gave .75 to .99.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels and probabilities, with clusters: at least 10, and one with two rows at least.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    IntraClusterCorrelation
+        Estimate and interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import itrust as it
+    >>> cluster = np.arange(400) // 4
+    >>> shared = np.random.default_rng(0).random(100)[cluster] < 0.5   # one label for a cluster
+    >>> s = it.Sample(shared, np.full(400, 0.5), cluster=cluster)
+    >>> it.calibration.intra_cluster_correlation(s).estimate
+    1.0
+    """
+    design, confidence = checked_sample(sample).design, checked_share(confidence, "confidence")
+    if design.cluster is None:
+        raise InputError(
+            "{argument} has no clusters", argument="sample", hint="name them with cluster="
+        )
+    if design.clusters < MIN_CLUSTERS:
+        raise InputError(
+            "{argument} has {number} clusters; it takes {least} to tell how alike labels of a "
+            "cluster are",
+            argument="sample",
+            details={"number": str(design.clusters), "least": str(MIN_CLUSTERS)},
+        )
+    if np.ptp(sample.y) == 0:
+        raise InputError(
+            "{argument} has labels that are all alike; they cannot tell how alike those of a "
+            "cluster are",
+            argument="sample",
+        )
+    w, p = sample.weights_or_ones, sample.p
+    v = p * (1 - p)
+    shown, possible = (within_pairs(w * part, design) for part in (sample.y - p, np.sqrt(v)))
+    total = float(possible.sum())
+    if total <= 0:
+        raise InputError(
+            "{argument} has no cluster with two rows whose labels can vary", argument="sample"
+        )
+    estimate = float(shown.sum()) / total
+    jackknifed = _jackknifed(shown, possible, design)
+    # Of two rows E[e^2 e'^2] = v v' + icc s s' (1 - 2p) (1 - 2p'): the variance from independent
+    # labels, and what an icc of 1 adds to it, for residuals of rare events are skewed.
+    spread, growth = (
+        2 * float(within_pairs(w**2 * part, design).sum()) / total**2
+        for part in (v, np.sqrt(v) * (1 - 2 * p))
+    )
+    partners = total / float(np.square(w) @ v)
+
+    def stderr(icc: float) -> float:
+        return math.sqrt(max(jackknifed**2, spread + max(growth, 0.0) * max(icc, 0.0)))
+
+    def end(quantile: float) -> float:
+        """An end of the interval, on the scale of the log of the design effect of the mean."""
+        effect, icc = max(1 + partners * estimate, LEAST_EFFECT), estimate
+        for _ in range(STEPS):  # the standard error is that at the end itself
+            step = quantile * stderr(icc) * partners / effect
+            icc = min((effect * math.exp(min(step, 50.0)) - 1) / partners, 1.0)
+        return max(icc, -1.0)
+
+    quantile = float(student_quantile((1 - confidence) / 2, design.freedom))
+    return IntraClusterCorrelation(
+        estimate=estimate,
+        lower=end(-quantile),
+        upper=end(quantile),
+        stderr=stderr(estimate),
+        clusters=design.clusters,
+        pairs=round(within_pairs(np.ones(sample.n), design).sum() / 2),
+        confidence=confidence,
+    )
+
+
+def within_pairs(values: AnyArray, design: Design) -> FloatArray:
+    """Sum products over all pairs of different rows of a cluster: (sum)^2 - sum of squares."""
+    return np.asarray(np.square(design.totals(values)) - design.totals(np.square(values)))
+
+
+def design_effect(noise: AnyArray, design: Design, icc: float) -> FloatArray:
+    """Say how much larger than for independent rows the variance of a sum is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from itrust.data import Design
+    >>> pairs = Design(4, cluster=np.array([0, 0, 1, 1]))
+    >>> design_effect([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0]], pairs, 0.25)
+    array([1.25, 0.75])
+    """
+    alone = np.square(np.asarray(noise, dtype=float)).sum(axis=-1)
+    together = np.square(design.totals(noise)).sum(axis=-1)
+    ratio = np.divide(together, alone, out=np.ones_like(alone), where=alone > 0)
+    return np.asarray(1 - icc + icc * ratio)
+
+
+def _jackknifed(shown: FloatArray, possible: FloatArray, design: Design) -> float:
+    """Standard error of the ratio of two sums over clusters, by leaving out one at a time."""
+    left = possible.sum() - possible
+    ratio = shown.sum() / possible.sum()
+    without = np.divide(shown.sum() - shown, left, out=np.full(left.shape, ratio), where=left > 0)
+    share = (design.clusters - 1) / design.clusters
+    return float(np.sqrt(np.square(design.centred(share * without)).sum()))
 
 
 def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Clustering | None:
@@ -45,7 +191,8 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
             settings=(Setting("cluster"),),
         )
     least, correlation = stated or 0.0, None
-    if stated is None and can_go_together(sample):
+    noise = sample.weights_or_ones * np.sqrt(sample.p * (1 - sample.p))
+    if stated is None and within_pairs(noise, sample.design).sum() > 0:
         try:
             correlation = intra_cluster_correlation(sample)
         except InputError as error:
@@ -54,7 +201,6 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
         stated = min(max(value, 0.0), 1.0)
         least = 0.0 if careful else stated
     used = stated or 0.0
-    noise = sample.weights_or_ones * np.sqrt(_variances(sample))
     return Clustering(
         icc=used,
         least_icc=least,
@@ -77,10 +223,6 @@ def _checked(icc: object) -> float:
     return number
 
 
-def _variances(sample: Sample) -> FloatArray:
-    return sample.p * (1 - sample.p)
-
-
 @dataclass(frozen=True, eq=False)
 class ClusterLaw:
     """What clusters do to sums along features: their variances, and how well these are known."""
@@ -101,19 +243,19 @@ class ClusterLaw:
         clusters = int(unit.max()) + 1
         chosen = np.arange(clusters)
         if clusters > MAX_CLUSTERS:
-            some = np.random.default_rng(0).choice(clusters, MAX_CLUSTERS, replace=False)
-            chosen = np.sort(some)
+            random = np.random.default_rng(0)
+            chosen = np.sort(random.choice(clusters, MAX_CLUSTERS, replace=False))
         place = np.full(clusters, -1)
         place[chosen] = np.arange(chosen.size)
         rows = np.flatnonzero(place[unit] >= 0)
-        deviations = sample.weights_or_ones / bank.unit * np.sqrt(_variances(sample))
+        deviations = sample.weights_or_ones / bank.unit * np.sqrt(sample.p * (1 - sample.p))
         sums = np.zeros((chosen.size, bank.selector.shape[1]))
         alone = np.zeros(bank.selector.shape[1])
         for at in range(0, rows.size, bank.max_rows):
-            own = rows[at : at + bank.max_rows]
-            noise = deviations[own, None] * bank.matrix(sample.points.take(own)).T
-            counted = (np.ones(own.size), (place[unit[own]], np.arange(own.size)))
-            sums += np.asarray(csr_array(counted, shape=(chosen.size, own.size)) @ noise)
+            some = rows[at : at + bank.max_rows]
+            noise = deviations[some, None] * bank.matrix(sample.points.take(some)).T
+            members = (np.ones(some.size), (place[unit[some]], np.arange(some.size)))
+            sums += np.asarray(csr_array(members, shape=(chosen.size, some.size)) @ noise)
             alone += np.square(noise).sum(axis=0)
         times = clusters / chosen.size
         return cls(
@@ -137,8 +279,8 @@ class ClusterLaw:
         self, columns: IntArray, independent: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Null covariances of sums along some features, at both ends of the correlation."""
-        own = self.sums[:, columns]
-        shared = own.T @ own - independent
+        sums = self.sums[:, columns]
+        shared = sums.T @ sums - independent
         return independent + self.least * shared, independent + self.icc * shared
 
     def effect(self, columns: IntArray, scales: FloatArray, independent: FloatArray) -> float:

@@ -10,31 +10,74 @@ is stated or estimated; a simulation is not made, for it would have independent 
 those of a test that divides every check by its own standard deviation with clusters. Flipped signs
 alone do not: checks of whole clusters vary more and crowd out differences within clusters, for
 which such a test has less power (.55 where .8 was asked for, a group in 60 clusters of 20 rows).
+
+Regions are counted from predictions and covariates; labels are not looked at. Pairs of regions
+explode with the number of covariates, so only the first ones are crossed, numbers by their fifths,
+and only pairs with at least 1 % of the rows are kept: at most 100 for two covariates. Where
+covariates are very many, only the first ones are cut at all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
+from typing import ClassVar
 
-from itrust._core import InputError, Rng, checked_count, checked_share, counted, did_you_mean
-from itrust.calibration.adaptive import Checks, PreparedTest
-from itrust.calibration.inputs import checked_source
-from itrust.calibration.power.clusters import assumed_clustering
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Rng,
+    as_seed,
+    checked_count,
+    checked_share,
+    counted,
+)
+from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
+from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
+from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.power.clusters import ClusterLaw, assumed_clustering
 from itrust.calibration.power.results import (
     SMALL_SHARE,
+    Clustering,
     Coverage,
     Detectable,
     RegionPower,
     SampleSize,
+    region_named,
     worst_of,
 )
-from itrust.calibration.power.setting import MAX_ROWS, Demand, PowerSetting, Region
-from itrust.data import Population, Predicate, Sample, Scan, without_labels
-from itrust.engines import EngineChoice
+from itrust.calibration.power.sensitivity import Area, Sensitivity
+from itrust.calibration.prepared import Prepared, prepare
+from itrust.data import (
+    Between,
+    Chunk,
+    Everywhere,
+    Points,
+    Population,
+    Predicate,
+    Sample,
+    Scan,
+    cut_of,
+    without_labels,
+)
+from itrust.engines import EngineChoice, as_engine, weight_unit
+from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
 SIMULATED_SAMPLES = 400
+MAX_ROWS = 10**10
+TENTHS, FIFTHS = 10, 5
+MAX_CUT = 60  # covariates that are looked at one by one, the first ones
+MAX_CROSSED = 20  # covariates that are crossed with one another, the first ones
+NOWHERE = -1
+Codes = NDArray[np.integer]  # small ones, for there may be many rows
 
 
 def detectable(
@@ -99,11 +142,10 @@ def detectable(
     True
     """
     simulations = checked_count(simulations, "simulations", at_least=0)
-    demand = Demand(alpha, power)
     sample = _source_of(sample, "detectable")
     clustering = assumed_clustering(sample, icc, careful=True)
-    setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
-    return _detectable(setting, demand, simulations)
+    setting = PowerSetting.of(sample, alpha, power, dictionary, draws, rng, engine, clustering)
+    return _detectable(setting, simulations)
 
 
 def detectable_by(
@@ -119,27 +161,43 @@ def detectable_by(
         raise InputError(
             "{argument} must be made over a dictionary, not one kernel", argument="test"
         )
-    demand = Demand(alpha, power)
     clustering = assumed_clustering(test.prepared.survey.source, icc, careful=True)
-    return _detectable(PowerSetting.of_test(test, demand, clustering), demand, simulations)
+    return _detectable(PowerSetting.of_test(test, alpha, power, clustering), simulations)
 
 
-def _detectable(setting: PowerSetting, demand: Demand, simulations: int) -> Detectable:
+def _detectable(setting: PowerSetting, simulations: int) -> Detectable:
     regions, pairs = (
-        tuple(_region_power(setting, region, demand.power) for region in found)
-        for found in (setting.regions(), setting.pairs())
+        tuple(
+            RegionPower(
+                area.where, area.share, *setting.sensitivity.smallest_both(area, setting.power)
+            )
+            for area in areas
+        )
+        for areas in (setting.regions(), setting.pairs())
     )
-    n = setting.prepared.survey.n
+    n, (uncut, uncrossed) = setting.prepared.survey.n, setting.left_out
     simulated, worst = math.nan, worst_of((*regions, *pairs))
-    if simulations and setting.is_independent and math.isfinite(worst.shift):
+    if simulations and setting.sensitivity.law is None and math.isfinite(worst.shift):
         sign = 1 if worst.shift == worst.up else -1
         simulated = setting.simulated_power(worst.where, sign * worst.shift, simulations)
+    parts = [isinstance(region.where, Between) for region in regions[1:] if not region.is_small]
+    paired = {isinstance(leaf, Between) for pair in pairs for leaf in pair.where.leaves()}
+    coverage = Coverage(
+        min_rows=math.ceil(SMALL_SHARE * n - 1e-9),
+        groups=parts.count(False),
+        tenths=parts.count(True),
+        pairs=len(pairs),
+        paired_groups=False in paired,
+        paired_fifths=True in paired,
+        uncrossed=uncrossed,
+        uncut=uncut,
+    )
     return Detectable(
         regions=regions,
         pairs=pairs,
-        coverage=Coverage.of(regions, pairs, setting.left_out, n),
-        power=demand.power,
-        alpha=demand.alpha,
+        coverage=coverage,
+        power=setting.power,
+        alpha=setting.alpha,
         simulated=simulated,
         simulations=0 if math.isnan(simulated) else simulations,
         n=n,
@@ -147,11 +205,6 @@ def _detectable(setting: PowerSetting, demand: Demand, simulations: int) -> Dete
         seed=setting.seed,
         clustering=setting.clustering,
     )
-
-
-def _region_power(setting: PowerSetting, region: Region, power: float) -> RegionPower:
-    shifts = setting.sensitivity.smallest_both(region.area, power)
-    return RegionPower(region.where, region.share, *shifts)
 
 
 def sample_size(
@@ -220,15 +273,20 @@ def sample_size(
     bias = checked_share(bias, "bias")
     sample = _source_of(sample, "sample_size")
     clustering = assumed_clustering(sample, icc, careful=False)
-    demand = Demand(alpha, power)
-    setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
-    singles, pairs = setting.regions(), setting.pairs()
+    setting = PowerSetting.of(sample, alpha, power, dictionary, draws, rng, engine, clustering)
+    regions, pairs = setting.regions(), setting.pairs()
     if where is not None:
-        needed = _rows_by_region(setting, [_named(where, chain(singles, pairs))], bias)
+        area = region_named(where, chain(regions, pairs))
+        needed = {area.where: setting.rows_needed(area, bias)}
     else:
-        enough = [region for region in singles if region.share >= SMALL_SHARE]
-        needed = _rows_by_region(setting, enough, bias)
-        needed |= _rows_of_neediest(setting, pairs, bias, max(needed.values()))
+        large = (area for area in regions if area.share >= SMALL_SHARE)
+        needed = {area.where: setting.rows_needed(area, bias) for area in large}
+        most, neediest = max(needed.values()), None
+        for area in pairs:  # the one that needs the most rows, if it needs more
+            if not setting.is_seen(area, bias, most):
+                most, neediest = setting.rows_needed(area, bias), area.where
+        if neediest is not None:
+            needed[neediest] = most
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):
         raise InputError(
@@ -264,41 +322,252 @@ def _source_of(rows: object, call: str) -> Sample | Scan:
     return checked_source(rows, call)
 
 
-def _named(where: str, regions: Iterable[Region]) -> Region:
-    """The region with these words."""
-    others = []
-    for region in regions:
-        if str(region.where) == where:
-            return region
-        others.append(str(region.where))
-    raise InputError(
-        "there is no region {value}; {guess}",
-        argument="where",
-        value=where,
-        details={"guess": did_you_mean(where, others)},
-    )
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Regions that share no row."""
 
+    parts: tuple[Predicate, ...]
+    codes: Codes
+    pilot: Codes
 
-def _rows_by_region(
-    setting: PowerSetting, regions: Iterable[Region], bias: float
-) -> dict[Predicate, float]:
-    """Rows at which a bias in either direction is seen."""
-    return {
-        region.where: max(
-            setting.rows_needed(region.area, sign * bias)
-            for sign in setting.sensitivity.directions(region.area, bias)
+    @classmethod
+    def of(cls, parts: Sequence[Predicate], points: Points, pilot: Points) -> Cut:
+        """Mark the rows of regions that share none."""
+        return cls(tuple(parts), _codes(parts, points), _codes(parts, pilot))
+
+    @property
+    def shares(self) -> FloatArray:
+        """Shares of the rows, (G,)."""
+        return _counts(self.codes, len(self.parts)) / max(self.codes.size, 1)
+
+    @property
+    def members(self) -> csr_array:
+        """1 where a row that stands for others lies inside a region, (G, m)."""
+        rows = np.flatnonzero(self.pilot != NOWHERE)
+        shape = len(self.parts), self.pilot.size
+        return csr_array((np.ones(rows.size), (self.pilot[rows], rows)), shape=shape)
+
+    def only(self, kept: IntArray) -> Cut:
+        """Keep some of the regions."""
+        parts = tuple(self.parts[k] for k in kept.tolist())
+        new = _new_codes(len(self.parts), kept)
+        return Cut(parts, new[self.codes], new[self.pilot])
+
+    def crossed(self, other: Cut, min_share: float) -> Cut:
+        """Pairs of regions with enough rows, and with one at least that stands for them."""
+        wide = len(other.parts)
+        number = len(self.parts) * wide
+        codes, pilot = (
+            np.where((a == NOWHERE) | (b == NOWHERE), NOWHERE, a * np.int64(wide) + b)
+            for a, b in ((self.codes, other.codes), (self.pilot, other.pilot))
         )
-        for region in regions
-    }
+        enough = _counts(codes, number) >= min_share * codes.size
+        kept = np.flatnonzero(enough & (_counts(pilot, number) > 0))
+        parts = tuple(self.parts[k // wide] & other.parts[k % wide] for k in kept.tolist())
+        new = _new_codes(number, kept)
+        return Cut(parts, new[codes], new[pilot])
 
 
-def _rows_of_neediest(
-    setting: PowerSetting, regions: Iterable[Region], bias: float, most: float
-) -> dict[Predicate, float]:
-    """The region that needs the most rows, if it needs more than so many; else nothing."""
-    found: dict[Predicate, float] = {}
-    for region in regions:
-        if not setting.is_seen(region.area, bias, most):
-            found = _rows_by_region(setting, [region], bias)
-            most = max(found.values())
-    return found
+def _codes(parts: Sequence[Predicate], points: Points) -> Codes:
+    codes = np.full(len(points), NOWHERE, dtype=np.int16)
+    for code, part in enumerate(parts):
+        codes[part.rows(points)] = code
+    return codes
+
+
+def _new_codes(number: int, kept: IntArray) -> Codes:
+    """Codes of the kept ones in a row, (number + 1,); the last place is that of -1."""
+    new = np.full(number + 1, NOWHERE, dtype=np.int16)
+    new[kept] = np.arange(kept.size)
+    return new
+
+
+def _counts(codes: Codes, number: int) -> IntArray:
+    """How many rows lie in each region, (number,)."""
+    return np.bincount(codes[codes != NOWHERE], minlength=number)
+
+
+def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
+    """All rows, then every covariate by itself: levels of a category, tenths of a number."""
+    yield Cut.of((Everywhere(),), points, pilot)
+    for _, parts in islice(_with_parts(points), MAX_CUT):
+        cut = Cut.of(parts, points, pilot)
+        yield cut.only(np.flatnonzero(_counts(cut.pilot, len(cut.parts)) > 0))
+
+
+def pairs_of(points: Points, pilot: Points) -> Iterator[Cut]:
+    """Pairs of parts of two covariates with at least 1 % of the rows, numbers in fifths."""
+    cuts = []
+    for _, parts in islice(_with_parts(points, FIFTHS), MAX_CROSSED):
+        cut = Cut.of(parts, points, pilot)
+        cuts.append(cut.only(np.flatnonzero(cut.shares >= SMALL_SHARE)))
+    for one, other in combinations(cuts, 2):
+        yield one.crossed(other, SMALL_SHARE)
+
+
+def left_out(points: Points) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the covariates of which no part, and no pair of parts, is looked at."""
+    uncut = islice(_with_parts(points), MAX_CUT, None)
+    uncrossed = islice(_with_parts(points, FIFTHS), MAX_CROSSED, None)
+    return tuple(name for name, _ in uncut), tuple(name for name, _ in uncrossed)
+
+
+def _with_parts(points: Points, parts: int = TENTHS) -> Iterator[tuple[str, list[Predicate]]]:
+    """Covariates that differ between rows, in order, and their parts."""
+    cuts = ((column.name, list(cut_of(column, parts))) for column in points.columns)
+    return ((name, found) for name, found in cuts if found)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSetting:
+    """A test that is ready, its critical score, and the rows that stand for all."""
+
+    prepared: Prepared
+    sensitivity: Sensitivity
+    pilot: Points
+    critical: float
+    alpha: float
+    power: float
+    draws: int
+    seed: int
+    clustering: Clustering | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample | Scan,
+        alpha: float = 0.05,
+        power: float = 0.8,
+        checks: Checks | None = None,
+        draws: int = 999,
+        rng: Rng = None,
+        engine: EngineChoice = "auto",
+        clustering: Clustering | None = None,
+    ) -> PowerSetting:
+        """Prepare the test that `klce_test` would make, and run its draws."""
+        source, chosen = checked_source(sample), as_engine(engine)
+        draws, seed = checked_draws(draws), as_seed(rng)
+        _allowed(alpha, power, draws)
+        survey = chosen.survey(source, PILOT_ROWS)
+        default = resolved_kernel(None, survey)
+        dictionary = as_dictionary(checks, survey)
+        prepared = prepare(survey, chosen, dictionary, Bernoulli(), draws, default)
+        return cls.from_prepared(prepared, None, alpha, power, draws, seed, clustering)
+
+    @classmethod
+    def of_test(
+        cls, test: PreparedTest, alpha: float, power: float, clustering: Clustering | None
+    ) -> PowerSetting:
+        """Go on from a test; its draws serve again where they were made from probabilities."""
+        result = test.result
+        seed = result.seed if result.seed is not None else 0
+        reused = test.scores if isinstance(result.null, Bernoulli) else None
+        return cls.from_prepared(
+            test.prepared, reused, alpha, power, result.draws, seed, clustering
+        )
+
+    @classmethod
+    def from_prepared(
+        cls,
+        prepared: Prepared,
+        scores: Scores | None,
+        alpha: float,
+        power: float,
+        draws: int,
+        seed: int,
+        clustering: Clustering | None,
+    ) -> PowerSetting:
+        """Find the critical score; without scores, draw."""
+        prepared = prepared.for_null(Bernoulli())
+        if not prepared.weights.size:
+            raise InputError("every probability is 0 or 1, so no draw differs from another")
+        if scores is None:
+            scores = score(prepared, Bernoulli(), draws, seed)
+        critical = float(np.sort(scores.combined[1:])[-_allowed(alpha, power, draws)])
+        pilot = prepared.survey.rows.first(PILOT_ROWS)
+        shuffled = np.argsort(pilot.tickets)  # so that the first of them stand for all, too
+        points = pilot.points.take(shuffled)
+        v = pilot.points.p * (1 - pilot.points.p)
+        variances = pilot.variances / weight_unit(pilot) ** 2
+        weights = np.sqrt(np.divide(variances, v, out=np.ones_like(v), where=v > 0))[shuffled]
+        law, whole = None, prepared.survey.source.in_memory
+        if not (clustering is None or clustering.is_independent or whole is None):
+            law = ClusterLaw.of(clustering, whole, prepared.bank)
+        sensitivity = Sensitivity.of(prepared, scores, points, weights, critical, law)
+        return cls(prepared, sensitivity, points, critical, alpha, power, draws, seed, clustering)
+
+    def regions(self) -> list[Area]:
+        """All rows, then the parts of every covariate; those without rows are left out."""
+        cuts = cuts_of(self.prepared.survey.points, self.pilot)
+        return [area for cut in cuts for area in self._areas(cut)]
+
+    def pairs(self) -> Iterator[Area]:
+        """Pairs of parts of two covariates that hold at least 1 % of the rows, some at a time."""
+        for cut in pairs_of(self.prepared.survey.points, self.pilot):
+            yield from self._areas(cut)
+
+    def _areas(self, cut: Cut) -> list[Area]:
+        return self.sensitivity.areas(cut.parts, cut.members, cut.shares)
+
+    @property
+    def left_out(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Covariates that no region, and no pair, is about, because there are too many."""
+        return left_out(self.prepared.survey.points)
+
+    def is_seen(self, area: Area, bias: float, rows: float) -> bool:
+        """Whether so many rows show a bias in every direction it can have."""
+        signs = self.sensitivity.directions(area, bias)
+        return not math.isfinite(rows) or all(
+            self._reaches(area, sign * bias, rows) for sign in signs
+        )
+
+    def rows_needed(self, area: Area, bias: float) -> float:
+        """Rows at which a bias is seen with the wanted power, whichever direction it has."""
+        low, high = 10.0, float(MAX_ROWS)
+        if not self.is_seen(area, bias, high):
+            return math.inf
+        while high / low > 1.002:
+            middle = math.sqrt(low * high)
+            enough = self.is_seen(area, bias, middle)
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def _reaches(self, area: Area, shift: float, rows: float) -> bool:
+        return bool(self.sensitivity.power(area, np.array([shift]), rows)[0] >= self.power)
+
+    def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
+        """Share of samples, drawn with the shift, that the test rejects."""
+        seed = as_seed(np.random.default_rng([self.seed, 1]))
+        combined = score(self.prepared, _Moved(region, shift), simulations, seed).combined[1:]
+        return float(np.mean(combined > self.critical))
+
+
+def _allowed(alpha: float, power: float, draws: int) -> int:
+    """Which of the largest draws is the critical one."""
+    checked_share(alpha, "alpha")
+    checked_share(power, "power")
+    number = math.floor(alpha * (1 + draws) + 1e-9)
+    if number < 1:
+        raise InputError(
+            "{argument} {alpha} needs more than {draws} draws to be reached",
+            argument="alpha",
+            value=alpha,
+            details={"alpha": f"{alpha:g}", "draws": str(draws)},
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class _Moved(RowwiseNull):
+    """Labels from probabilities that are shifted in a region."""
+
+    region: Predicate
+    shift: float
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "labels drawn from shifted probabilities"
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        """Labels of the rows, (n, draws)."""
+        inside = self.region.rows(chunk.points)
+        truth = np.where(inside, np.clip(chunk.p + self.shift, 0.0, 1.0), chunk.p)
+        return redrawn_labels(truth, chunk.rows, draws, seed)

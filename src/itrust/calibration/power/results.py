@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from itrust._core import InputError, Result, did_you_mean
-from itrust.calibration.clustering import IntraClusterCorrelation
-from itrust.data import Between, Predicate
+from itrust.data import Predicate
 
 SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headline
 MAX_PAIRS = 50  # that are listed in a dict
@@ -92,45 +91,6 @@ class Coverage:
     uncrossed: tuple[str, ...] = ()
     uncut: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        regions: Sequence[RegionPower],
-        pairs: Sequence[RegionPower],
-        left_out: tuple[tuple[str, ...], tuple[str, ...]],
-        n: int,
-    ) -> Coverage:
-        """Count regions with enough rows, all rows not among them.
-
-        Parameters
-        ----------
-        regions : sequence of RegionPower
-            All rows first, then single groups and tenths.
-        pairs : sequence of RegionPower
-            All of them have enough rows.
-        left_out : two tuples of str
-            Covariates that are in no region, and those that are in no pair.
-        n : int
-            Number of rows in the whole.
-
-        Returns
-        -------
-        Coverage
-            How many regions there are of each kind.
-        """
-        kinds = [_is_part(r.where) for r in regions[1:] if not r.is_small]
-        paired = {_is_part(leaf) for pair in pairs for leaf in pair.where.leaves()}
-        return cls(
-            min_rows=math.ceil(SMALL_SHARE * n - 1e-9),
-            groups=kinds.count(False),
-            tenths=kinds.count(True),
-            pairs=len(pairs),
-            paired_groups=False in paired,
-            paired_fifths=True in paired,
-            uncrossed=left_out[1],
-            uncut=left_out[0],
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
 
@@ -142,14 +102,53 @@ class Coverage:
         return {**vars(self), "uncrossed": list(self.uncrossed), "uncut": list(self.uncut)}
 
 
-def _is_part(where: Predicate) -> bool:
-    return isinstance(where, Between)
-
-
 def _plain(value: Any) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return "no room" if math.isnan(value) else "over 0.5"
+
+
+@dataclass(frozen=True)
+class IntraClusterCorrelation:
+    """How alike labels of a cluster are, given their probabilities.
+
+    Attributes
+    ----------
+    estimate : float
+        Mean correlation of the residuals of two rows of one cluster; it may be negative.
+    lower, upper : float
+        Confidence interval, within [-1, 1].
+    stderr : float
+        Standard error of the estimate.
+    clusters : int
+        Number of clusters.
+    pairs : int
+        Number of pairs of rows that share a cluster.
+    confidence : float
+        Of the interval.
+
+    See Also
+    --------
+    intra_cluster_correlation : computes it.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    stderr: float
+    clusters: int
+    pairs: int
+    confidence: float = 0.95
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name.
+        """
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -201,6 +200,14 @@ class _Clustered:
     """What results say of clusters; rows are independent where there are none."""
 
     clustering: Clustering | None
+
+    def _clustered_facts(self, rows: int) -> dict[str, Any]:
+        return {
+            "icc": self.icc,
+            "design_effect": self.design_effect,
+            "effective_rows": rows / self.design_effect,
+            "clustering": None if self.clustering is None else self.clustering.to_dict(),
+        }
 
     @property
     def icc(self) -> float | None:
@@ -293,16 +300,8 @@ class Detectable(_Clustered, Result):
         RegionPower
             The smallest shifts that are seen there.
         """
-        named = {str(region.where): region for region in (*self.pairs, *self.regions)}
-        if where in named:
-            return named[where]
-        known = list(named)
-        raise InputError(
-            "there is no region {value}; {guess}",
-            argument="where",
-            value=where,
-            details={"guess": did_you_mean(where, known)},
-        )
+        found: RegionPower = region_named(where, (*self.regions, *self.pairs))
+        return found
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -311,18 +310,12 @@ class Detectable(_Clustered, Result):
             "regions": [region.to_dict() for region in self.regions],
             "pairs": [pair.to_dict() for pair in self.worst_pairs[:MAX_PAIRS]],
             "coverage": self.coverage.to_dict(),
-            "power": self.power,
-            "alpha": self.alpha,
+            **{name: getattr(self, name) for name in ("power", "alpha")},
             "simulated": self.simulated if self.simulations else None,
-            "simulations": self.simulations,
-            "n": self.n,
-            "draws": self.draws,
-            "seed": self.seed,
-            "notes": self.notes,
-            "icc": self.icc,
-            "design_effect": self.design_effect,
-            "effective_rows": self.effective_rows,
-            "clustering": None if self.clustering is None else self.clustering.to_dict(),
+            **{
+                name: getattr(self, name) for name in ("simulations", "n", "draws", "seed", "notes")
+            },
+            **self._clustered_facts(self.n),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -335,6 +328,21 @@ class Detectable(_Clustered, Result):
 
     def __repr__(self) -> str:
         return f"<Detectable: worst {self.worst.shift:.3g} at {str(self.worst.where)!r}>"
+
+
+def region_named(where: str, regions: Iterable[Any]) -> Any:
+    """The region with these words."""
+    others = []
+    for region in regions:
+        if str(region.where) == where:
+            return region
+        others.append(str(region.where))
+    raise InputError(
+        "there is no region {value}; {guess}",
+        argument="where",
+        value=where,
+        details={"guess": did_you_mean(where, others)},
+    )
 
 
 def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
@@ -386,14 +394,7 @@ class SampleSize(_Clustered, Result):
         return self.rows / self.design_effect
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            **vars(self),
-            "where": str(self.where),
-            "icc": self.icc,
-            "design_effect": self.design_effect,
-            "effective_rows": self.effective_rows,
-            "clustering": None if self.clustering is None else self.clustering.to_dict(),
-        }
+        return {**vars(self), "where": str(self.where), **self._clustered_facts(self.rows)}
 
     def _rows(self) -> list[dict[str, Any]]:
         """One row for each region."""

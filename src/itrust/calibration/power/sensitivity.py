@@ -19,6 +19,7 @@ that are not there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,9 +32,8 @@ from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.power.clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
-from itrust.calibration.sobol import sobol_points
 from itrust.calibration.tails import pearson3_log_sf
-from itrust.data import Points
+from itrust.data import Points, Predicate
 
 SHIFTS = np.array(
     [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.5]
@@ -44,14 +44,56 @@ BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out f
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
 LEAST_QUANTILE = 0.5  # so that Student's can be compared with it
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
+BITS = 30
+# Where points move along each axis, k-th number times 2^-k: those of Joe and Kuo (2008).
+DIRECTIONS = np.array(
+    [
+        [1, 1, 1, 1, 1, 1, 1, 1],
+        [1, 3, 5, 15, 17, 51, 85, 255],
+        [1, 3, 3, 9, 29, 23, 71, 197],
+        [1, 3, 1, 5, 31, 29, 81, 147],
+        [1, 1, 1, 11, 31, 55, 61, 157],
+        [1, 1, 3, 3, 25, 9, 43, 251],
+    ]
+)
+
+
+def sobol_points(dimensions: int, count: int, seed: int) -> FloatArray:
+    """Spread points evenly over a cube: Sobol's, scrambled at random as Matousek does.
+
+    As `scipy.stats.qmc.Sobol` makes them, which takes most of a second to load.
+
+    Examples
+    --------
+    >>> points = sobol_points(2, 4, seed=0)
+    >>> sorted((4 * points[:, 1]).astype(int).tolist())
+    [0, 1, 2, 3]
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
+    places = np.arange(BITS)
+    shift = rng.integers(2, size=(dimensions, BITS), dtype=np.uint32) @ 2**places
+    below = np.tril(rng.integers(2, size=(dimensions, BITS, BITS), dtype=np.uint32), -1)
+    mixed = below + np.eye(BITS, dtype=np.int64)
+    steps = count.bit_length() - 1
+    moves = DIRECTIONS[:dimensions, :steps] << (BITS - 1 - np.arange(steps))
+    digits = (moves[..., None] >> places[::-1]) & 1  # the largest first
+    moves = (np.einsum("dij,dkj->dki", mixed, digits) % 2) @ 2 ** places[::-1]
+    numbers = np.arange(1, count)
+    changed = np.log2(numbers & -numbers).astype(int)  # of Gray's code, one digit at a time
+    path = np.vstack([shift, moves[:, changed].T])
+    return np.asarray(np.bitwise_xor.accumulate(path, axis=0) / 2**BITS)
+
+
 # Normal numbers that fill the space of the best singles evenly.
 NORMALS = ndtri(sobol_points(BEST_SINGLES, 256, seed=0))
 
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """Where a region lies among the rows that stand for all, and the checks that see it best."""
+    """A region: its place among the rows that stand for all, and the checks that see it best."""
 
+    where: Predicate
+    share: float
     rows: IntArray
     times: float
     kernel_times: float
@@ -120,16 +162,19 @@ class Sensitivity:
             _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
             for sign in (1, -1, 0)
         )
-        independent = _covariances(bank, features, times * v)
+        independent = {}
+        for check in np.flatnonzero(bank.single < 0).tolist():  # of several features: F'VF
+            f = features[:, bank.features_of(check)[0]]
+            independent[check] = (f * (times * v)[:, None]).T @ f
         covariances: dict[int, tuple[FloatArray, ...]]
-        covariances = {check: (own,) for check, own in independent.items()}
+        covariances = {check: (part,) for check, part in independent.items()}
         effects = np.ones(null_sd.size)
         if law is not None:
-            effects = _effects(bank, law, independent)
-            covariances = {
-                check: law.covariances(bank.features_of(check)[0], own)
-                for check, own in independent.items()
-            }
+            effects = np.where(bank.single >= 0, law.effects[bank.single], 1.0)
+            for check, part in independent.items():
+                columns, scales = bank.features_of(check)
+                effects[check] = law.effect(columns, scales, part)
+                covariances[check] = law.covariances(columns, part)
             null_sd = null_sd * np.where(bank.single >= 0, np.sqrt(effects), effects)
         return cls(
             bank=bank,
@@ -149,29 +194,30 @@ class Sensitivity:
             law=law,
         )
 
-    def areas(self, inside: csr_array, shares: FloatArray) -> list[Area]:
+    def areas(
+        self, parts: Sequence[Predicate], inside: csr_array, shares: FloatArray
+    ) -> list[Area]:
         """Find the checks that see each of some regions best."""
         means = np.asarray(inside.multiply(self.weights).tocsr() @ self.features)  # (G, R)
         known = self.kernels[0].v.size if self.kernels else 0
         few = csr_array(inside[:, :known])
-        rows, known_rows = np.diff(inside.indptr), np.diff(few.indptr)
-        times = shares * self.p.size / rows
-        kernel_times = shares * known / np.maximum(known_rows, 1)
+        known_rows = np.diff(few.indptr)
         enough = known_rows >= (2 if known == self.n else MIN_KERNEL_ROWS)
         singles, forms = self._best_singles(means), self._best_forms(means)
         kernels = self._best_kernels(few)
-        return [
-            Area(
-                rows=inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64),
-                times=float(times[k]),
-                kernel_times=float(kernel_times[k]),
-                singles=singles[k],
-                normals=self._normals(singles[k], means[k]),
-                forms=forms[k],
-                kernels=kernels[k][: None if enough[k] else 0],
+        areas = []
+        for k, (where, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
+            rows = inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64)
+            times, kernel_times = (
+                share * self.p.size / rows.size,
+                share * known / max(known_rows[k], 1),
             )
-            for k in range(rows.size)
-        ]
+            normals = self._normals(singles[k], means[k])
+            best = kernels[k][: None if enough[k] else 0]
+            areas.append(
+                Area(where, share, rows, times, kernel_times, singles[k], normals, forms[k], best)
+            )
+        return areas
 
     def _best_singles(self, means: FloatArray) -> IntArray:
         """Checks of one feature by their sum over its critical value, (G, few)."""
@@ -183,16 +229,10 @@ class Sensitivity:
 
     def _best_forms(self, means: FloatArray) -> IntArray:
         """Checks of several features by their form over its critical value, (G, few)."""
-        checks, selector = self._forms
-        unit = self.null_sd[checks] * np.maximum(self.critical_up[checks], 1.0)
-        seen = np.asarray(selector @ np.square(means.T)).T / unit
-        return checks[_largest(seen, BEST_FORMS)]
-
-    @cached_property
-    def _forms(self) -> tuple[IntArray, csr_array]:
-        """Checks of several features, and which features they sum over."""
         checks = np.flatnonzero(self.bank.single < 0)
-        return checks, csr_array(self.bank.selector[checks])
+        unit = self.null_sd[checks] * np.maximum(self.critical_up[checks], 1.0)
+        forms = csr_array(self.bank.selector[checks]) @ np.square(means.T)
+        return checks[_largest(np.asarray(forms).T / unit, BEST_FORMS)]
 
     def _best_kernels(self, inside: csr_array) -> IntArray:
         """Kernels by their form over its critical value, (G, few)."""
@@ -209,13 +249,13 @@ class Sensitivity:
     def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
         """Normal numbers with the null correlations of checks of one feature, (256, checks)."""
         columns = self.bank.single[checks]
+        signs = np.where(means[columns] < 0, -1.0, 1.0)
         v = np.square(self.weights) * self.p * (1 - self.p)
-        f = self.features[:, columns] * np.where(means[columns] < 0, -1.0, 1.0)
-        covariance = (f * v[:, None]).T @ f
+        f = self.features[:, columns]
+        covariance = self.n / self.p.size * ((f * v[:, None]).T @ f)
         if self.law is not None:
-            signs = np.where(means[columns] < 0, -1.0, 1.0)
-            covariance = self.n / self.p.size * covariance * signs * signs[:, None]
-            covariance = self.law.covariances(columns, covariance)[1] * signs * signs[:, None]
+            covariance = self.law.covariances(columns, covariance)[1]
+        covariance = covariance * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
         # The symmetric root: signs of eigenvectors, which differ between machines, cancel.
@@ -354,42 +394,62 @@ class Sensitivity:
         diagonal = np.square(f) @ squares
         means = scale * (f.T @ move.moved)
         own = scale * (diagonal @ np.square(move.moved))
-        expected = self.expected[check] * n / self.n
-        spread = np.maximum(expected + scale * (diagonal @ move.change), 0.0)
-        swollen = self._swollen(spread + own, expected)
-        null_sd = self.null_sd[check] * n / self.n
-        value = squares @ np.square(means) - own
         pull = squares[:, None] * means
-        noises = [np.sum(pull * (own @ pull), axis=0) for own in self.covariances[check]]
+        noises = [np.sum(pull * (part @ pull), axis=0) for part in self.covariances[check]]
         noise = n / self.n * np.max(noises, axis=0)
         noise += self.effects[check] * scale * np.sum(move.change * np.square(f @ pull), axis=0)
-        critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
-        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
-        variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
-        total_sd = np.sqrt(variance) + 1e-300
-        return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
+        return self._beyond_critical(
+            value=squares @ np.square(means) - own,
+            expected=self.expected[check] * n / self.n,
+            change=scale * (diagonal @ move.change),
+            own=own,
+            noise=4 * np.maximum(noise, 0.0),
+            null_sd=self.null_sd[check] * n / self.n,
+            check=check,
+            n=n,
+        )
 
     def _of_kernel(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
         """Power of a kernel that is known on some rows, (1, k)."""
-        kernel = self.kernels[check]
+        kernel, rows = self.kernels[check], move.rows
         scale, times = n / kernel.v.size, area.kernel_times
-        diagonal, rows = kernel.diagonal[move.rows], move.rows
+        diagonal = kernel.diagonal[rows]
         smoothed = times * (kernel.matrix[rows].T @ move.moved)
         own = times * (diagonal @ np.square(move.moved))
         pairs = times * (np.sum(move.moved * smoothed[rows], axis=0) - own)
         more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
-        spread = np.maximum(kernel.expected + times * (diagonal @ move.change), 0.0)
-        swollen = self._swollen(spread + own, kernel.expected)
-        null_sd = n * kernel.null_sd
         noise = kernel.noise(smoothed)
         noise += kernel.effect * times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
-        noise = 4 * scale**3 * np.maximum(noise, 0.0)
-        place = len(self.bank.entries) + check
-        critical = float(self._critical(self.critical_up, place, n) * self._student(place, n) ** 2)
+        return self._beyond_critical(
+            value=scale**2 * more_pairs * pairs,
+            expected=kernel.expected,
+            change=times * (diagonal @ move.change),
+            own=own,
+            noise=4 * scale**3 * np.maximum(noise, 0.0),
+            null_sd=n * kernel.null_sd,
+            check=len(self.bank.entries) + check,
+            n=n,
+        )
+
+    def _beyond_critical(
+        self,
+        *,
+        value: FloatArray,
+        expected: float,
+        change: FloatArray,
+        own: FloatArray,
+        noise: FloatArray,
+        null_sd: float,
+        check: int,
+        n: float,
+    ) -> FloatArray:
+        """Power of a quadratic form, given its mean, its diagonal and its noise, (1, k)."""
+        spread = np.maximum(expected + change, 0.0)
+        critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
         doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
-        total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise + doubt) + 1e-300
-        value = scale**2 * more_pairs * pairs
-        return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
+        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + noise + doubt) + 1e-300
+        needed = critical * null_sd * self._swollen(spread + own, expected)
+        return np.asarray(ndtr((value - needed) / total_sd))[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,33 +500,16 @@ def _on_some_rows(
     )
 
 
-def _covariances(bank: Bank, features: FloatArray, v: FloatArray) -> dict[int, FloatArray]:
-    """For entries of several features: F'VF."""
-    found = {}
-    for check in np.flatnonzero(bank.single < 0).tolist():
-        f = features[:, bank.features_of(check)[0]]
-        found[check] = (f * v[:, None]).T @ f
-    return found
-
-
-def _effects(bank: Bank, law: ClusterLaw, covariances: dict[int, FloatArray]) -> FloatArray:
-    """Design effects of the checks that are made of features, (E,)."""
-    effects = np.where(bank.single >= 0, law.effects[bank.single], 1.0)
-    for check, independent in covariances.items():
-        effects[check] = law.effect(*bank.features_of(check), independent)
-    return effects
-
-
 def _largest(values: FloatArray, number: int) -> IntArray:
     """Where the largest values of each row are, the largest first, (G, number) or fewer."""
     if values.shape[1] <= number:
         return np.argsort(-values, axis=1, kind="stable")
     least = np.partition(values, -number, axis=1)[:, -number]
-    found = np.empty((len(values), number), dtype=np.int64)
-    for row, (own, bar) in enumerate(zip(values, least, strict=True)):
-        able = np.flatnonzero(~(own < bar))  # a few more than enough where values tie
-        found[row] = able[np.argsort(-own[able], kind="stable")[:number]]
-    return found
+    places = np.empty((len(values), number), dtype=np.int64)
+    for k, (row, bar) in enumerate(zip(values, least, strict=True)):
+        able = np.flatnonzero(~(row < bar))  # a few more than enough where values tie
+        places[k] = able[np.argsort(-row[able], kind="stable")[:number]]
+    return places
 
 
 def _inverse_tail(needed: FloatArray, skewness: FloatArray) -> FloatArray:

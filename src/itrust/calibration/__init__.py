@@ -22,9 +22,6 @@ from itrust.calibration.dictionary import (
     direction_dictionary,
     make_bank,
 )
-from itrust.calibration.door import klce_test
-from itrust.calibration.folds import Across, Forward
-from itrust.calibration.folds import Folds as Folds
 from itrust.calibration.inputs import checked_draws as checked_draws
 from itrust.calibration.inputs import checked_source as checked_source
 from itrust.calibration.inputs import few_clusters as few_clusters
@@ -34,7 +31,18 @@ from itrust.calibration.interval import BoundScores as BoundScores
 from itrust.calibration.interval import IntervalRun as IntervalRun
 from itrust.calibration.interval import bound_findings as bound_findings
 from itrust.calibration.interval import refuse_dependence as refuse_dependence
-from itrust.calibration.klce import klce2, null_sd
+from itrust.calibration.klce import klce2, klce_test, null_sd
+from itrust.calibration.learned import (
+    Across,
+    FoldResult,
+    Folds,
+    Forward,
+    TunedKernel,
+    WitnessResult,
+    tune_widths,
+    tuned_test,
+    witness_test,
+)
 from itrust.calibration.multiclass import (
     ClassFinding,
     ClassResult,
@@ -79,8 +87,6 @@ from itrust.calibration.tails import normal_score as normal_score
 from itrust.calibration.tails import student_quantile as student_quantile
 from itrust.calibration.tails import student_tail as student_tail
 from itrust.calibration.tails import upper_score as upper_score
-from itrust.calibration.tuning import TunedKernel as TunedKernel
-from itrust.calibration.tuning import tune_widths, tuned_test
 from itrust.calibration.validation import DecisionPoint as DecisionPoint
 from itrust.calibration.validation import Grade as Grade
 from itrust.calibration.validation import GradeColumn as GradeColumn
@@ -95,7 +101,6 @@ from itrust.calibration.validation import grade_name as grade_name
 from itrust.calibration.validation import refuse_many_grades as refuse_many_grades
 from itrust.calibration.validation import tallied as tallied
 from itrust.calibration.validation import validated as validated
-from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 
 __all__ = [
     "Across",

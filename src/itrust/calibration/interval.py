@@ -31,10 +31,10 @@ from itrust.calibration.tails import normal_score
 from itrust.data import Chunk, Sample, Scan, Source, called_impossible
 from itrust.engines import (
     Additive,
-    Drawn,
     Engine,
     EngineChoice,
     Outcome,
+    RowwisePartial,
     Survey,
     Work,
     amount_of_work,
@@ -93,61 +93,46 @@ class IntervalWork(Work):
         numbers = max(8 * self.directions.width, 6 * DRAWS_AT_ONCE)
         return max(MIN_CHUNK, CHUNK_BYTES // numbers)
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _IntervalPart:  # noqa: ARG002
-        """Start on a chunk."""
-        return _IntervalPart(self, chunk, weights)
-
-
-class _IntervalPart:
-    """What one chunk contributes; it makes its own draws, two label matrices for each null."""
-
-    def __init__(self, work: IntervalWork, chunk: Chunk, weights: FloatArray) -> None:
-        self.work, self.chunk, self.weights = work, chunk, weights
-
-    def add(self, drawn: Drawn) -> None:
-        """Draws of another null are not looked at."""
-
-    def finished(self) -> IntervalSums:
-        """The sums of the chunk."""
-        work, chunk = self.work, self.chunk
-        parts = work.directions.parts(chunk.points, work.dtype)
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
+        """Sum over a chunk, with draws of its own: two label matrices for each null."""
+        parts = self.directions.parts(chunk.points, self.dtype)
         if chunk.weights is not None:
-            parts *= self.weights.astype(parts.dtype)
-        bounds = [null.bounds(chunk.p, chunk.rows) for null in work.nulls]
-        observed, high, low = self._drawn(parts, bounds)
-        return IntervalSums(
-            observed=observed,
-            high=high,
-            low=low,
-            moments=_moments(parts, bounds),
-            largest=parts.sum(axis=1, dtype=np.float64),
-            squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
-            impossible=np.array([_impossible(chunk, lo, hi) for lo, hi in bounds]),
+            parts *= weights.astype(parts.dtype)
+        bounds = [null.bounds(chunk.p, chunk.rows) for null in self.nulls]
+        observed, high, low = self._drawn(chunk, parts, bounds)
+        return RowwisePartial(
+            IntervalSums(
+                observed=observed,
+                high=high,
+                low=low,
+                moments=_moments(parts, bounds),
+                largest=parts.sum(axis=1, dtype=np.float64),
+                squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
+                impossible=np.array([_impossible(chunk, lo, hi) for lo, hi in bounds]),
+            )
         )
 
     def _drawn(
-        self, parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]
+        self, chunk: Chunk, parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sums of the data, and of the draws at the upper and at the lower bounds."""
-        work, rows = self.work, self.chunk.rows
-        shape = len(bounds), len(parts), len(work.draws)
+        rows, shape = chunk.rows, (len(bounds), len(parts), len(self.draws))
         high, low = np.empty(shape), np.empty(shape)
-        numbers = np.empty((len(rows), 1 + min(DRAWS_AT_ONCE, len(work.draws))), parts.dtype)
-        numbers[:, 0] = (
-            self.chunk.y == 1
-        )  # a column of every product: in double precision ties stay ties
+        numbers = np.empty((len(rows), 1 + min(DRAWS_AT_ONCE, len(self.draws))), parts.dtype)
+        # The data are a column of every product: in double precision ties stay ties.
+        numbers[:, 0] = chunk.y == 1
         sums = parts @ numbers[:, :1]
-        for at in range(0, len(work.draws), DRAWS_AT_ONCE):
-            block = work.draws[at : at + DRAWS_AT_ONCE]
+        for at in range(0, len(self.draws), DRAWS_AT_ONCE):
+            block = self.draws[at : at + DRAWS_AT_ONCE]
             columns = slice(at, at + len(block))
-            bits = label_bits(rows, block, work.seed)
+            bits = label_bits(rows, block, self.seed)
             known: dict[bytes, AnyArray] = {}  # bounds that nulls share are multiplied once
             for number, (lo, hi) in enumerate(bounds):
                 for out, level in ((low, lo), (high, hi)):
                     key = level.tobytes()
                     if key not in known:
                         drawn = numbers[:, : 1 + len(block)]
-                        drawn[:, 1:] = labels_below(bits, level, rows, block, work.seed)
+                        drawn[:, 1:] = labels_below(bits, level, rows, block, self.seed)
                         known[key] = parts @ drawn
                         sums = known[key][:, :1]
                     out[number, :, columns] = known[key][:, 1:]

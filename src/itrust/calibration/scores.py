@@ -24,8 +24,7 @@ from itrust._core import (
     checked_share,
 )
 from itrust.calibration.bins import Bins, EqualMass, EqualWidth, Sums, bin_sums
-from itrust.calibration.door import klce_test
-from itrust.calibration.klce import klce2
+from itrust.calibration.klce import klce2, klce_test
 from itrust.calibration.score_inputs import (
     ScoreSource,
     in_their_words,

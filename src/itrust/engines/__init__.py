@@ -12,6 +12,7 @@ from itrust.engines.passes import (
     Additive,
     Drawing,
     Job,
+    RowwisePartial,
     RowwiseWork,
     Tally,
     Totals,

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import itrust as it
 from itrust import InputError, Sample, simulate
 from itrust.calibration import Across, Forward
-from itrust.data import Table
+from itrust.terms import COLUMN_LEVELS, plain_features
 from oracles import plausible
 
 RIDGE = Ridge(alpha=1.0)
@@ -73,7 +73,7 @@ def test_same_seed_same_answer_and_it_serialises():
 def test_categories_and_missing_values_become_columns():
     x = {"a": [1.0, np.nan, 3.0, 5.0], "b": ["u", "v", "u", "w"]}
     s = Sample([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], x, missing="level")
-    matrix = Table.of(s.points).matrix(s.points)
+    matrix = plain_features(s.points, COLUMN_LEVELS).matrix(s.points).T
     np.testing.assert_allclose(matrix[:, 0], s.p)
     np.testing.assert_allclose(matrix[:, 1:3], [[1, 0], [3, 1], [3, 0], [5, 0]])
     np.testing.assert_allclose(matrix[:, 3:].sum(axis=1), 1)

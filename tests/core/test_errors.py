@@ -118,7 +118,7 @@ def _same_dict(cls, args, fields):
 @pytest.mark.usefixtures("copies_that_share_fields")
 def test_a_file_moves_the_rows_of_an_error_and_leaves_the_error_alone():
     first = InputError("{row} has 1, {other} has 'row 3'", row=2, details={"other": Row(3)})
-    moved = first.within("a.csv", lambda row: row + 100, lambda row: row + 2)
+    moved = first.renumbered(lambda row: row + 100, lambda row: row + 2, "a.csv")
     assert str(moved) == "a.csv: row 102 has 1, row 103 has 'row 3'"
     assert sentence(moved, SHELL) == "a.csv: line 104 has 1, line 105 has 'row 3'"
     assert str(first) == "row 2 has 1, row 3 has 'row 3'"

@@ -12,12 +12,14 @@ from itrust._core import (
     is_blank,
     listed,
     printable,
+    rounded,
     rounded_up,
     shown,
     shown_name,
     signed,
     signed_in,
     two_digits,
+    wrapped,
 )
 
 
@@ -37,6 +39,10 @@ from itrust._core import (
         (signed(-1e-12), "-0.000"),
         (signed_in(-0.257, -0.339, -0.164), "-0.257"),
         (signed_in(0.0124, 0.0081, 0.0172), "+0.0124"),
+        (rounded(0.039214, 0.0171, 0.0613), "0.039"),
+        (rounded(55.9604, 55.1, 56.8), "56.0"),
+        (rounded(12.0, 3.0, 21_003.0, "+"), "+12"),
+        (rounded(0.0004, 0.0004, 0.0613, "+"), "+0.0004"),
         (rounded_up(0.8312), "0.84"),
         (rounded_up(12.01), "13"),
         (rounded_up(0.0), "0"),
@@ -47,12 +53,16 @@ from itrust._core import (
         (shown_name("\N{BRAILLE PATTERN BLANK}"), "(no name)"),
         (is_blank("\N{IDEOGRAPHIC SPACE}"), True),
         (is_blank("a "), False),
+        (closest("Incom", ["income", "race"]), "income"),
+        (closest("zip", ["income", "race"]), None),
         (did_you_mean("incom", ["income", "race"]), "did you mean 'income'?"),
         (printable("a\x1b[31m\nb"), "a\\x1b[31m\nb"),
         (printable("a\nb", lines=False), "a\\nb"),
         (first_line(ValueError("X has NaN.\nTake another one.")), "X has NaN"),
         (first_line(KeyError()), "KeyError"),
         (cut("abcdefghijkl", 8), "abcde…kl"),
+        (wrapped("judged on re\ngion", 40), ["judged on re\\ngion"]),
+        (wrapped("one two three four five", 20, "  ", "  "), ["  one two three four", "    five"]),
     ],
 )
 def test_values_are_written_for_people(value, text):

@@ -1,8 +1,4 @@
-"""What every package needs: errors, text, checks, seeds, progress, files written whole.
-
-Every name is loaded when it is first asked for, so that the command can say what is wrong with an
-option without waiting for NumPy, Arrow or rich.
-"""
+"""What every package needs, loaded when it is asked for: a wrong option needs no NumPy."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +13,6 @@ if TYPE_CHECKING:
         checked_reach,
         checked_share,
     )
-    from itrust._core.children import interpreter
     from itrust._core.errors import (
         ApproximationWarning,
         Argument,

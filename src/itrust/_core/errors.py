@@ -32,10 +32,7 @@ class Subject(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """An argument with a value, named in a cure: `missing='drop'`, or `--missing drop`.
-
-    Without a value it is the argument to be given, `cluster=`; `...` stands for any value.
-    """
+    """An argument with a value (`...`: any; None: it is to be given), named in a cure."""
 
     name: str
     value: object = None
@@ -172,30 +169,11 @@ class InputError(ValueError):
         vars(known).update({**vars(self), **fields})
         return known.with_traceback(self.__traceback__)
 
-    def within(
-        self,
-        file: str,
-        number: Callable[[int], int] = int,
-        line: Callable[[int], int | None] | None = None,
-    ) -> Self:
-        """Make a new error whose rows are rows of a file; this one stays as it is.
-
-        Parameters
-        ----------
-        file : str
-            Its name.
-        number, line : callable, optional
-            As for `renumbered`.
-
-        Returns
-        -------
-        InputError
-            The same error with the file and these rows.
-        """
-        return self.renumbered(number, line).at(file=file)
-
     def renumbered(
-        self, number: Callable[[int], int], line: Callable[[int], int | None] | None = None
+        self,
+        number: Callable[[int], int],
+        line: Callable[[int], int | None] | None = None,
+        file: str | None = None,
     ) -> Self:
         """Make a new error whose rows have other numbers; this one stays as it is.
 
@@ -205,6 +183,8 @@ class InputError(ValueError):
             From the number of a row in this error to the new one, from 0.
         line : callable, optional
             From the new number of a row to its line, None where that is not known.
+        file : str, optional
+            Name of the file, where the new numbers are of its rows.
 
         Returns
         -------
@@ -218,7 +198,8 @@ class InputError(ValueError):
             new = number(value.number)
             return Row(new, None if line is None else line(new))
 
-        error = self.at(details={name: moved(value) for name, value in self.details.items()})
+        fields = {} if file is None else {"file": file}
+        error = self.at(details={k: moved(v) for k, v in self.details.items()}, **fields)
         place = None if self.row is None else moved(Row(self.row))
         if isinstance(place, Row):
             error.row, error.line = place
@@ -253,15 +234,7 @@ ClusterError.__module__ = "itrust.engines"
 
 
 def sentence(error: InputError, door: Door | None = None) -> str:
-    """An error in the words of a door, by default of the one where the user stands.
-
-    >>> sentence(InputError("{argument} must lie in [0, 1]; {row} has {value}",
-    ...                     argument="prob", row=17, value=1.2, hint="are these logits?"))
-    'prob must lie in [0, 1]; row 17 has 1.2 (are these logits?)'
-    >>> sentence(InputError("rows lack values", hint="pass {settings}",
-    ...                     settings=[Setting("missing", "level"), Setting("missing", "drop")]))
-    "rows lack values; pass missing='level' or missing='drop'"
-    """
+    """An error in the words of a door, by default of the one where the user stands."""
     door = door or _SPEAKING.get()
     problem = _filled(error.problem, _words(error, door))
     if error.file is not None and "{file}" not in error.problem:

@@ -73,9 +73,8 @@ def _beside(place: Path) -> Path:
     """A new name in the same folder, with the same ending, by which formats are known."""
     suffixes = place.suffixes
     ending = "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
-    return place.with_name(
-        f".itrust-{secrets.token_hex(8)}{ending if len(ending) <= MAX_ENDING else ''}"
-    )
+    known = ending if len(ending) <= MAX_ENDING else ""
+    return place.with_name(f".itrust-{secrets.token_hex(8)}{known}")
 
 
 def _write(temporary: Path, place: Path, write: Write) -> None:

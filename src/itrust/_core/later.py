@@ -1,12 +1,7 @@
 """Packages that load a name when it is first asked for.
 
 Such a package writes what it offers once, as imports under `if TYPE_CHECKING:`, where editors and
-mypy read them, and these lines are also the table of what stands where:
-
-    if TYPE_CHECKING:
-        from itrust.auditing.audits import Audit
-    else:
-        __getattr__ = loaded_later(__name__)
+mypy read them; these lines are also the table of what stands where.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0  # seconds of silence before a line appears in a terminal
 LINES_PATIENCE = 5.0  # and before lines are written elsewhere
-# Before so much is done, nothing is said about the time left.
-MIN_SHARE, MIN_SECONDS = 0.05, 2.0
+MIN_SHARE, MIN_SECONDS = 0.05, 2.0  # before so much is done, nothing is said of the time left
 WIDE = 60  # columns of a terminal that has room for a bar
 BAR_WIDTH, LEFT_WIDTH = 12, 17
 
@@ -127,8 +126,8 @@ class Meter:
 
     def heading(self, title: str) -> str:
         """The stage, and its number if there are several."""
-        several = len(self.weights) > 1
-        return printable(f"{self.number + 1} of {len(self.weights)}: {title}" if several else title)
+        stages = len(self.weights)
+        return printable(f"{self.number + 1} of {stages}: {title}" if stages > 1 else title)
 
 
 def time_left(seconds: float) -> str:

@@ -29,8 +29,7 @@ class Result(ABC):
     """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
 
     A subclass gives its facts (`_facts`) and, where it is a table, its rows (`_rows`). Words and
-    pictures stand in `itrust.render`, which is loaded when they are needed: results are the one
-    place of the package that looks down.
+    pictures stand in `itrust.render`, the one place to which results look down.
     """
 
     @abstractmethod

@@ -38,8 +38,8 @@ def shown(value: object, max_length: int = 60) -> str:
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun."""
-    several = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else several}"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def signed(value: float) -> str:
@@ -63,13 +63,7 @@ def signed_in(value: float, lower: float, upper: float) -> str:
 
 
 def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
-    """A number with as many digits as its interval can tell: two of the interval's width.
-
-    >>> rounded(0.039214, 0.0171, 0.0613), rounded(55.9604, 55.1, 56.8)
-    ('0.039', '56.0')
-    >>> rounded(12.0, 3.0, 21_003.0, "+"), rounded(0.0004, 0.0004, 0.0613, "+")
-    ('+12', '+0.0004')
-    """
+    """A number with as many digits as its interval can tell: two of the interval's width."""
     width = upper - lower
     if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
         return format(value, f"{sign}.4g")
@@ -119,11 +113,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that was probably meant; None where no name is close.
-
-    >>> closest("Incom", ["income", "race"]), closest("zip", ["income", "race"])
-    ('income', None)
-    """
+    """The known name that was probably meant; None where no name is close."""
     folded = {other.casefold(): other for other in reversed(known)}
     if name.casefold() in folded:
         return folded[name.casefold()]
@@ -160,13 +150,7 @@ def cut(text: str, most: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
-    r"""Break a text into lines of at most `width` characters.
-
-    >>> wrapped("one two three four five six", 20, "  ", "  ")
-    ['  one two three four', '    five six']
-    >>> wrapped("judged on re\ngion", 40)
-    ['judged on re\\ngion']
-    """
+    """Break a text into lines of at most `width` characters."""
     return textwrap.wrap(
         printable(text, lines=False),
         max(width, 20),

@@ -79,7 +79,7 @@ class Batch:
             yield
         except InputError as error:
             self.snapshot.refuse_change(self.path)  # which may be all that is wrong with the rows
-            raise error.within(self.path.name, number) from None
+            raise error.renumbered(number, file=self.path.name) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,10 +268,10 @@ class FileSet:
                 raise
             path, row = self.row_of(error.row)
             shift = row - error.row
-            raise error.within(
-                name or path.name,
+            raise error.renumbered(
                 lambda number: number + shift,
                 lambda number: self._kind(path).line_of(path, number),
+                name or path.name,
             ) from None
 
     def row_of(self, row: int) -> tuple[Path, int]:

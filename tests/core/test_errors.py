@@ -194,8 +194,11 @@ def test_no_sentence_has_a_place_that_nothing_fills():
             filled |= {key.value for key in details.keys if key is not None}
             if None in details.keys:  # others that are passed on
                 continue
-        if None in known:  # **what.fields
-            filled |= {"argument", "column"}
+        if None in known:
+            passed = [word.value for word in node.keywords if word.arg is None]
+            if any(getattr(value, "attr", "") != "fields" for value in passed):
+                continue
+            filled |= {"argument", "column"}  # **what.fields
         names = set(re.findall(r"\{(\w+)\}", text))
         if "details" in known and not isinstance(details, ast.Dict):
             continue

@@ -9,13 +9,14 @@ from threadpoolctl import threadpool_info
 from itrust import InputError
 from itrust.data import encode
 from itrust.engines import Tiles, available_threads, exact_features
-from itrust.kernels import RBF, Delta, DenseGram, Laplace, positions, power_of
+from itrust.kernels import RBF, Delta, Laplace, Precomputed, power_of
 
 ALL = slice(None)
 
 
 def dense(matrix):
-    return DenseGram(*positions(matrix.shape), matrix)
+    rows = [encode("row", range(len(matrix)))]
+    return Precomputed(matrix).gram(rows, rows)
 
 
 def dense_forms(matrix, residuals):

@@ -108,15 +108,13 @@ class ConditionReader:
 
     def __init__(self, text: str, start: int = 0) -> None:
         self.text = text
-        self.end = len(text.rstrip())
-        self.start = start
+        self.start, self.end = start, len(text.rstrip())
         self.position = 0
         self.depth = 0
         self.tokens: list[Token] = []
         if self.end > MAX_CHARACTERS:
             self.refuse(f"the {self.WHOLE} is too long", MAX_CHARACTERS)
-        half = HALF.search(text)
-        if half is not None:
+        if half := HALF.search(text):
             self.refuse("there is half a character", half.start())
         self._split()
 

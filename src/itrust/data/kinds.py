@@ -226,8 +226,6 @@ def with_meanings(values: Sequence[Any], labels: Labels) -> str:
     '1 (yes), 2 (no), 7'
     """
     by_code = {code_of(code): text for code, text in labels.items()}
-    meanings = [by_code.get(code_of(value)) for value in values]
-    return ", ".join(
-        _written(value) if text is None else f"{_written(value)} ({text})"
-        for value, text in zip(values, meanings, strict=True)
-    )
+    meanings = {value: by_code.get(code_of(value)) for value in values}
+    words = [f"{_written(v)} ({text})" if text else _written(v) for v, text in meanings.items()]
+    return ", ".join(words)

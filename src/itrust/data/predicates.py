@@ -219,12 +219,10 @@ class _Joined(Predicate):
         return self.parts
 
     def rows(self, points: Points) -> BoolArray:
-        """Mark the rows that all parts, or any, mark, (n,)."""
         return np.asarray(self._joined.reduce([part.rows(points) for part in self.parts]))
 
     @property
     def formula(self) -> str:
-        """The parts' formulas with the word between them."""
         return self._between(part.formula for part in self.parts)
 
     def __str__(self) -> str:
@@ -322,23 +320,19 @@ class _OfOneColumn(Predicate):
 
     @property
     def names(self) -> frozenset[str]:
-        """The one column."""
         return frozenset([self.name])
 
     @property
     def formula(self) -> str:
-        """The name of the column and what is asked of it."""
         return f"{quoted(self.name)} {self._asked()}"
 
     def __str__(self) -> str:
         return f"{self.name} {self._in_words()}"
 
     def rows(self, points: Points) -> BoolArray:
-        """Mark the rows by the values of the column, (n,)."""
         return np.asarray(self._marked(column_of(points, self.name)))
 
     def check(self, points: Points) -> None:
-        """Refuse a column, and values to compare with, that these rows do not have."""
         column = column_of(points, self.name, prediction=False)
         sign, values = self._compared
         for value in values:
@@ -372,12 +366,6 @@ class Level(_OfOneColumn):
     """Rows with one value; none where a category does not have it.
 
     Rows without a value are those of `Missing`.
-
-    Examples
-    --------
-    >>> south = Level("region", "south")
-    >>> str(south), south.formula
-    ('region = south', 'region == "south"')
     """
 
     kind = "level"
@@ -396,12 +384,6 @@ class OneOf(_OfOneColumn):
     """Rows with one of several values; in reading words, at most three are named.
 
     The same rows as those of `Level` for each value, joined by or.
-
-    Examples
-    --------
-    >>> some = OneOf("region", ("south", "west"))
-    >>> str(some), some.formula
-    ('region = any of south, west', 'region in ("south", "west")')
     """
 
     kind = "one of"
@@ -428,11 +410,6 @@ class Missing(_OfOneColumn):
     """Rows without a value, also where missing values are a level of their own.
 
     The prediction is never missing.
-
-    Examples
-    --------
-    >>> str(Missing("age")), Missing("age").formula
-    ('age missing', 'age is missing')
     """
 
     kind = "missing"
@@ -449,14 +426,7 @@ class Missing(_OfOneColumn):
 
 @dataclass(frozen=True)
 class Between(_OfOneColumn):
-    """Rows whose number is at least `low` and below `high`.
-
-    Examples
-    --------
-    >>> middle = Between("age", 30.0, 41.0, "30 to 40")
-    >>> str(middle), middle.formula
-    ('age 30 to 40', 'age >= 30 and age < 41')
-    """
+    """Rows whose number is at least `low` and below `high`."""
 
     kind = "between"
     low: float
@@ -484,14 +454,7 @@ class Between(_OfOneColumn):
 
 @dataclass(frozen=True)
 class Compared(_OfOneColumn):
-    """A covariate against a value; a missing value satisfies no comparison.
-
-    Examples
-    --------
-    >>> other = Compared("region", "!=", "south")
-    >>> str(other), other.formula
-    ('region != south', 'region != "south"')
-    """
+    """A covariate against a value; a missing value satisfies no comparison."""
 
     kind = "compared"
     sign: str

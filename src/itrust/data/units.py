@@ -48,8 +48,10 @@ from itrust.data.kinds import rows_not_cast, whole_numbers
 
 Days = npt.NDArray[np.datetime64]
 
-CALENDAR = ("day", "week", "month", "quarter", "year")
+MONTHS: dict[str | int, int] = {"month": 1, "quarter": 3, "year": 12}
+CALENDAR = ("day", "week", *MONTHS)
 AUTO, BLOCKS = "auto", "blocks"
+CALLS = (*CALENDAR, BLOCKS)
 MIN_BLOCKS, MAX_DAYS = 30, 366
 QUIET_LAGS, NOISE = 5, 2.0  # Politis and White's rule for the lag where correlation has died out
 WEEK, MONDAY = 7, 3  # 1970-01-01 is a Thursday, three days after a Monday
@@ -131,17 +133,10 @@ def block_length(dates: object, p: object = None) -> int:
 def _in_blocks(days: Days, length: str | int) -> Days:
     """The first day of the block that each day lies in, (n,)."""
     if isinstance(length, str) and length not in CALENDAR:
-        raise InputError(
-            f"{{argument}} must be a number of days or one of {listed([AUTO, *CALENDAR])}, not "
-            "{value}",
-            argument="length",
-            value=length,
-        )
-    if length == "quarter":
-        months = days.astype("datetime64[M]").astype(np.int64)
-        return (months - months % 3).astype("datetime64[M]").astype("datetime64[D]")
-    if length in ("month", "year"):
-        return days.astype(f"datetime64[{str(length)[0].upper()}]").astype("datetime64[D]")
+        problem = f"{{argument}} must be a number of days or one of {listed([AUTO, *CALENDAR])}"
+        raise InputError(f"{problem}, not {{value}}", argument="length", value=length)
+    if length in MONTHS:
+        return days.astype(f"datetime64[{MONTHS[length]}M]").astype("datetime64[D]")
     size = {"day": 1, "week": WEEK}.get(str(length)) or checked_count(length, "length")
     numbers = days.astype(np.int64) + MONDAY
     return (numbers - numbers % size - MONDAY).astype("datetime64[D]")
@@ -305,7 +300,7 @@ def column_named(text: str, known: Sequence[str]) -> str:
     ('date', 'week(date)')
     """
     call = None if text in known else CALL.fullmatch(text)
-    return text if call is None or call[1] not in (*CALENDAR, BLOCKS) else call[2]
+    return text if call is None or call[1] not in CALLS else call[2]
 
 
 def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
@@ -313,7 +308,7 @@ def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
     if call is None:
         return UnitColumn(text, name_among(known, text, argument))
     word, column, days = call.groups()
-    if word not in (*CALENDAR, BLOCKS) or (days is not None and word != BLOCKS):
+    if word not in CALLS or (days is not None and word != BLOCKS):
         raise InputError(
             "{argument}: there is no column {value}, and no such block of time; blocks are "
             "day(date), week(date), month(date), quarter(date), year(date), blocks(date) and "

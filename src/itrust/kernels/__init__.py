@@ -1,29 +1,18 @@
 """Kernels on predictions and covariates, and the rules that choose their widths."""
 
-from itrust.kernels.base import Constant, Delta, Kernel, Precomputed, Product
-from itrust.kernels.grams import (
-    DenseGram,
-    GaussianGram,
-    Gram,
-    MatchGram,
-    ProductGram,
-    Rows,
-    positions,
-    power_of,
-    split_match,
-)
-from itrust.kernels.local import LocalKernel, default_covariate_kernel
-from itrust.kernels.smooth import (
-    MAX_POINTS,
-    RBF,
-    Laplace,
-    Linear,
-    Matern,
+from itrust.kernels.base import (
+    Constant,
+    Delta,
+    Kernel,
     Median,
-    RationalQuadratic,
+    Precomputed,
+    Product,
     Scale,
     WidthRule,
 )
+from itrust.kernels.grams import GaussianGram, Gram, MatchGram, Rows, power_of, split_match
+from itrust.kernels.local import LocalKernel, default_covariate_kernel
+from itrust.kernels.smooth import RBF, Laplace, Linear, Matern, RationalQuadratic
 
 __all__ = [
     "RBF",

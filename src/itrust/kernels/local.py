@@ -9,9 +9,9 @@ from typing import Any
 
 from itrust._core import InputError, listed
 from itrust.data import Column, Points
-from itrust.kernels.base import Compound, Constant, Delta, Kernel, On, Product
+from itrust.kernels.base import Compound, Constant, Delta, Kernel, Median, On, Product
 from itrust.kernels.grams import Gram, product
-from itrust.kernels.smooth import RBF, Median
+from itrust.kernels.smooth import RBF
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_a_stratum_with_a_single_cluster_is_named_with_the_cures():
     strata = np.array(["a"] * 4 + ["b"] * 2 + ["c"] * 2 + ["d"] * 4)
     units = np.arange(N) // 2
     assert refused(cluster=units, strata=strata) == (
-        "stratum 'b' of strata has a single cluster (row 4), and so has 1 other of 4 strata, which "
+        "stratum 'b' of strata has a single cluster (row 4), as in 1 other of 4 strata, which "
         "gives no variance; collapse it with a neighbouring stratum; if it was sure to be drawn "
         "(a certainty unit), give its rows or lower units as clusters"
     )

@@ -18,6 +18,7 @@ import numpy as np
 from itrust._core import (
     AnyArray,
     Argument,
+    BoolArray,
     Code,
     FloatArray,
     InputError,
@@ -38,6 +39,7 @@ from itrust.data.encoding import (
     is_frame,
     levels_and_codes,
     refuse_missing_rows,
+    refuse_rows,
     same_length,
 )
 
@@ -126,15 +128,8 @@ def read_weights(values: object, n: int, what: Subject) -> FloatArray:
     """Survey weights, (n,)."""
     weights = encode_numbers(values, what)
     same_length(what, weights.size, n)
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise InputError(
-            f"{{subject}} must not be negative; {{row}} has {weights[row]:g}",
-            row=row,
-            value=float(weights[row]),
-            count=int((weights < 0).sum()),
-            **what.fields,
-        )
+    problem = "{subject} must not be negative; {row} has {value}"
+    refuse_rows(weights < 0, problem, what, weights)
     return weights
 
 
@@ -206,37 +201,29 @@ def _refuse_odd_design(
     first = np.unique(units, return_index=True)[1]
     if cluster is not None:
         _refuse_torn_clusters(cluster, strata, first)
-    sizes = np.bincount(strata.codes[first])
-    if (sizes == 1).any():
-        row = int(np.argmax(sizes[strata.codes] == 1))
-        others = int((sizes == 1).sum()) - 1
-        more = _and_so(others, "has", "have", "other")
-        more += f" of {sizes.size:,} strata" if more else ""
-        unit, lower = ("row", "") if cluster is None else ("cluster", CERTAINTY)
-        raise InputError(
-            f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){more}, which gives "
-            f"no variance; collapse it with a neighbouring stratum{lower}",
-            argument=STRATA,
-            column=strata.columns[0][0] if len(strata.columns) == 1 else None,
-            **_at(strata, row, others + 1),
-        )
-    empty = np.bincount(strata.codes, weights) == 0
-    if weights is not None and empty.any():
-        row = int(np.argmax(empty[strata.codes]))
-        others = int(empty.sum()) - 1
-        more = f", as in {counted(others, 'other')} of {empty.size:,} strata" if others else ""
-        raise InputError(
-            f"all rows of stratum {{stratum}} have weight 0 ({{row}} is the first){more}; leave "
-            "them out, or collapse it with a neighbouring stratum",
-            argument=WEIGHTS,
-            **_at(strata, row, others + 1),
-        )
+    unit, lower = ("row", "") if cluster is None else ("cluster", CERTAINTY)
+    problem = f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){{more}}, which "
+    problem += f"gives no variance; collapse it with a neighbouring stratum{lower}"
+    _refuse_strata(np.bincount(strata.codes[first]) == 1, strata, STRATA, problem)
+    problem = "all rows of stratum {stratum} have weight 0 ({row} is the first){more}; leave them "
+    problem += "out, or collapse it with a neighbouring stratum"
+    _refuse_strata(np.bincount(strata.codes, weights) == 0, strata, WEIGHTS, problem)
 
 
-def _at(strata: Ids, row: int, count: int) -> dict[str, Any]:
-    """The stratum of a row, one of several, as an error tells it."""
-    name = strata.named(row)
-    return {"row": row, "value": name, "count": count, "details": {"stratum": name}}
+def _refuse_strata(bad: BoolArray, strata: Ids, argument: str, problem: str) -> None:
+    """Raise on the first of the strata that are marked."""
+    if bad.any():
+        row, others = int(np.argmax(bad[strata.codes])), int(bad.sum()) - 1
+        more = f", as in {counted(others, 'other')} of {bad.size:,} strata" if others else ""
+        raise InputError(
+            problem,
+            argument=argument,
+            column=strata.columns[0][0] if argument == STRATA else None,
+            row=row,
+            value=strata.named(row),
+            count=others + 1,
+            details={"stratum": strata.named(row), "more": more},
+        )
 
 
 def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
@@ -250,9 +237,10 @@ def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
     cure: Setting | Code = Setting(CLUSTER, list(dict.fromkeys(names)))
     if None in names:
         cure = Code("cluster={'stratum': strata, 'cluster': cluster}", "--cluster COL,COL")
+    do = "does" if others == 1 else "do"
+    more = f", and so {do} {counted(others, 'other cluster')}" if others else ""
     raise InputError(
-        "cluster {unit} lies in two strata, {one} ({first}) and {other} ({row})"
-        f"{_and_so(others, 'does', 'do', 'other cluster')}",
+        f"cluster {{unit}} lies in two strata, {{one}} ({{first}}) and {{other}} ({{row}}){more}",
         argument=CLUSTER,
         row=row,
         value=cluster.named(row),
@@ -262,11 +250,6 @@ def _refuse_torn_clusters(cluster: Ids, strata: Ids, first: IntArray) -> None:
         details={"unit": cluster.named(row), "first": Row(one)}
         | {"one": strata.named(one), "other": strata.named(row)},
     )
-
-
-def _and_so(others: int, one: str, several: str, what: str) -> str:
-    """How many more there are, where there are any."""
-    return f", and so {one if others == 1 else several} {counted(others, what)}" if others else ""
 
 
 def _read_replicates(

@@ -141,18 +141,21 @@ def same_length(what: Subject, length: int, n: int, others: str = "labels") -> N
         )
 
 
+def refuse_rows(
+    bad: BoolArray, problem: str, what: Subject, values: AnyArray | None = None, **more: Any
+) -> None:
+    """Raise if rows are marked: tells how many they are, which is the first, and its value."""
+    if bad.any():
+        row, count = int(np.argmax(bad)), int(bad.sum())
+        value = None if values is None else float(values[row])
+        raise InputError(problem, row=row, value=value, count=count, **more, **what.fields)
+
+
 def refuse_missing_rows(missing: BoolArray, what: Subject) -> None:
-    """Raise if rows have no value; says how many, which is the first, and what leaves them out."""
-    if missing.any():
-        count = int(missing.sum())
-        have = "row has" if count == 1 else "rows have"
-        raise InputError(
-            f"{{count}} {have} no {{title}} (first: {{row}}); {{cure}} leaves them out",
-            row=int(np.argmax(missing)),
-            count=count,
-            details={"cure": Setting("missing", "drop")},
-            **what.fields,
-        )
+    """Raise if rows have no value, and say what leaves them out."""
+    have = "row has" if missing.sum() == 1 else "rows have"
+    problem = f"{{count}} {have} no {{title}} (first: {{row}}); {{cure}} leaves them out"
+    refuse_rows(missing, problem, what, details={"cure": Setting("missing", "drop")})
 
 
 def frame_columns(frame: object) -> dict[str, object]:
@@ -381,17 +384,8 @@ def encode_numbers(values: object, what: Subject, *, lacking: bool = False) -> F
 
 
 def _refuse_infinite(values: FloatArray, what: Subject) -> None:
-    infinite = np.isinf(values)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise InputError(
-            "{subject} must be finite; {row} has {value}",
-            row=row,
-            value=float(values[row]),
-            count=int(infinite.sum()),
-            hint="remove or cap it",
-            **what.fields,
-        )
+    problem = "{subject} must be finite; {row} has {value}"
+    refuse_rows(np.isinf(values), problem, what, values, hint="remove or cap it")
 
 
 def kind_of(kind: pa.DataType) -> str:

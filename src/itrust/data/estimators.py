@@ -36,6 +36,7 @@ from itrust.data.encoding import (
     columns_of,
     levels_and_codes,
     name_among,
+    refuse_rows,
     same_length,
 )
 from itrust.data.intake import LABEL, same_index
@@ -98,13 +99,8 @@ def predicted_rows(
     _refuse_no_probabilities(model)
     same_index([("X", X), ("y", y), *roles.items(), ("on", on)])
     labels, codes = levels_and_codes(as_arrow(y, LABEL))
-    if (codes < 0).any():
-        raise InputError(
-            "{count} of the rows have no label (first: {row}); keep labelled rows only",
-            row=int(np.argmax(codes < 0)),
-            count=int((codes < 0).sum()),
-            **LABEL.fields,
-        )
+    problem = "{count} of the rows have no label (first: {row}); keep labelled rows only"
+    refuse_rows(codes < 0, problem, LABEL)
     columns, drawn = _columns_and_roles(model, X, roles, codes.size)
     named = {name for name in roles.values() if isinstance(name, str)}
     covariates = _covariates(on, columns, named)

@@ -12,7 +12,7 @@ the p-value takes both into account, and an interval that redrawn labels do not 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from itrust.calibration import (
     upper_score,
 )
 
-STEPS, PRECISION = 7, 2.0**-40  # of looking for the end of an interval
+MAX_STEPS, PRECISION = 100, 2.0**-40  # of looking for the end of an interval
 TIE = 1e-9  # draws within this share of the largest score count as ties with the data
 FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
@@ -122,12 +122,24 @@ def confidence_band(
     Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
     law, values = _Law.of(averages), averages.values
+    reach = np.broadcast_to(reach, (2, values.size))
+    at_zero = reach if reach_at_zero is None else np.full(reach.shape, reach_at_zero)
+
+    def room(bias: FloatArray) -> FloatArray:
+        """How much farther out the observed mean might be if this were the bias."""
+        towards_zero = (bias * values >= 0) & (np.abs(bias) < np.abs(values))
+        slope = (reach - at_zero) / np.where(values == 0, 1.0, values)
+        allowed = np.where(towards_zero, at_zero + slope * bias, reach)
+        distance = law.distance(values, bias)
+        return np.minimum(allowed, FAR_OUT) - np.minimum(distance, 2 * FAR_OUT)
+
+    # The compatible bias farthest from the estimate, towards either end; 0 is tried first.
     predicted = averages.moments.mean_prediction
-    sides = np.array(np.broadcast_to(reach, (2, values.size))).ravel()
-    at_zero = sides if reach_at_zero is None else np.full_like(sides, reach_at_zero)
-    both = np.tile(np.arange(values.size), 2)
-    search = _Search(law.take(both), values[both], sides, at_zero)
-    lower, upper = search.farthest(np.append(-predicted, 1 - predicted)).reshape(2, -1)
+    ends = np.stack([-predicted, 1 - predicted])
+    between = (np.minimum(values, ends) <= 0) & (np.maximum(values, ends) >= 0)
+    near = law.distance(values, np.zeros_like(values)) <= at_zero
+    inside = np.where(between & near, 0.0, values)
+    lower, upper = _last_with_room(room, inside, np.where(between & ~near, 0.0, ends))
     known = np.isfinite(values)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
@@ -282,12 +294,6 @@ class _Law:
         freedom = _freedom(averages) if averages.has_clusters else None
         return cls(moments, averages.inflation, excess, astray, freedom)
 
-    def take(self, places: IntArray) -> _Law:
-        """Some places."""
-        parts = (self.inflation[places], self.excess[places], self.astray[places])
-        freedom = None if self.freedom is None else self.freedom[places]
-        return _Law(self.moments.take(places), *parts, freedom)
-
     def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
         """Of the sum: that of labels and the excess; of residuals where labels go astray."""
         modelled = labels + self.excess
@@ -334,64 +340,28 @@ def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
     return np.where(some, student_quantile(ndtr(-score), np.where(some, freedom, 1.0)), np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Looks for the ends of k intervals."""
+def _last_with_room(
+    room: Callable[[FloatArray], FloatArray], inside: FloatArray, outside: FloatArray
+) -> FloatArray:
+    """The last bias with room on the way outside; all the way where nothing stops it.
 
-    law: _Law
-    values: FloatArray
-    reach: FloatArray
-    reach_at_zero: FloatArray
-
-    def take(self, some: IntArray) -> _Search:
-        """Some of the ends."""
-        parts = (self.values[some], self.reach[some], self.reach_at_zero[some])
-        return _Search(self.law.take(some), *parts)
-
-    def farthest(self, ends: FloatArray) -> FloatArray:
-        """The compatible bias farthest from the estimate, towards an end; 0 is tried first."""
-        values, zero = self.values, np.zeros_like(self.values)
-        between = (np.minimum(values, ends) <= 0) & (np.maximum(values, ends) >= 0)
-        near = self.law.distance(values, zero) <= self.reach_at_zero
-        inside = np.where(between & near, zero, values)
-        return self.last_with_room(inside, np.where(between & ~near, zero, ends))
-
-    def room(self, bias: FloatArray) -> FloatArray:
-        """How much farther out the observed mean might be if this were the bias."""
-        values, at_zero = self.values, self.reach_at_zero
-        towards_zero = (bias * values >= 0) & (np.abs(bias) < np.abs(values))
-        slope = (self.reach - at_zero) / np.where(values == 0, 1.0, values)
-        allowed = np.where(towards_zero, at_zero + slope * bias, self.reach)
-        distance = self.law.distance(values, bias)
-        return np.minimum(allowed, FAR_OUT) - np.minimum(distance, 2 * FAR_OUT)
-
-    def last_with_room(self, inside: FloatArray, outside: FloatArray) -> FloatArray:
-        """The last bias with room on the way outside; all the way where nothing stops it.
-
-        Chandrupatla's method: interpolation where three values allow it, halving where they do not.
-        Most ends are found in a few steps; the rest go on alone.
-        """
-        new, old = inside, outside
-        at_new, at_old = np.maximum(self.room(inside), 0.0), self.room(outside)
-        all_the_way = at_old >= 0
-        share, open_ = np.full_like(inside, 0.5), ~all_the_way
-        for _ in range(STEPS):
-            tried = new + share * (old - new)
-            found = self.room(tried)
-            same = (found >= 0) == (at_new >= 0)
-            third, at_third = np.where(same, new, old), np.where(same, at_new, at_old)
-            old, at_old = np.where(same, old, new), np.where(same, at_old, at_new)
-            new, at_new = tried, found
-            open_ = ~all_the_way & (np.abs(old - new) > PRECISION)
-            if not open_.any():
-                break
-            share = _next_share((new, old, third), (at_new, at_old, at_third))
-        has_room = at_new >= 0
-        last, beyond = np.where(has_room, new, old), np.where(has_room, old, new)
-        rest = np.flatnonzero(open_)
-        if rest.size:
-            last[rest] = self.take(rest).last_with_room(last[rest], beyond[rest])
-        return np.where(all_the_way, outside, last)
+    Chandrupatla's method: interpolation where three values allow it, halving where they do not.
+    """
+    new, old = inside, outside
+    at_new, at_old = np.maximum(room(inside), 0.0), room(outside)
+    all_the_way = at_old >= 0
+    share = np.full_like(inside, 0.5)
+    for _ in range(MAX_STEPS):
+        tried = new + share * (old - new)
+        at_tried = room(tried)
+        same = (at_tried >= 0) == (at_new >= 0)
+        third, at_third = np.where(same, new, old), np.where(same, at_new, at_old)
+        old, at_old = np.where(same, old, new), np.where(same, at_old, at_new)
+        new, at_new = tried, at_tried
+        if (all_the_way | ~(np.abs(old - new) > PRECISION)).all():
+            break
+        share = _next_share((new, old, third), (at_new, at_old, at_third))
+    return np.where(all_the_way, outside, np.where(at_new >= 0, new, old))
 
 
 def _next_share(at: Sequence[FloatArray], found: Sequence[FloatArray]) -> FloatArray:

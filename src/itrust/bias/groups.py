@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from itrust._core import (
     signed,
 )
 from itrust.bias.averages import Averages, PlaceSet
-from itrust.bias.bands import judged
+from itrust.bias.bands import Verdicts, judged
 from itrust.bias.redraws import PlacesPlan, Redraws, names_of
 from itrust.bias.weights import Members
 from itrust.data import (
@@ -208,20 +208,8 @@ class PartTable(Result, Sequence[Part]):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [row for part in self.parts for row in part._rows()]
 
-    @abstractmethod
-    def _found(self) -> Mapping[str, Any]:
-        """What only tables of this kind say."""
-
-    @abstractmethod
-    def _counted(self) -> str:
-        """How many parts there are, in words."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._counted()}>"
-
     def _facts(self) -> Mapping[str, Any]:
         return {
-            **self._found(),
             "alpha": self.alpha,
             "null": self.null.to_dict(),
             "is_exact": self.is_exact,
@@ -293,12 +281,12 @@ class GroupTable(PartTable[GroupBias]):
         known = [group.name for group in self.groups]
         raise InputError("there is no group {value}", value=key, hint=did_you_mean(key, known))
 
-    def _found(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, Any]:
         groups = [group.to_dict() for group in self.groups]
-        return {"groups": groups, "simultaneous": self.simultaneous}
+        return {"groups": groups, "simultaneous": self.simultaneous, **super()._facts()}
 
-    def _counted(self) -> str:
-        return counted(len(self), "group")
+    def __repr__(self) -> str:
+        return f"<GroupTable: {counted(len(self), 'group')}>"
 
 
 def bias_groups(
@@ -374,11 +362,8 @@ def group_plan(
     sample = redraws.sample
     checked_count(pool, "pool", at_least=0)
     if not isinstance(simultaneous, bool):
-        raise InputError(
-            "{argument} must be True or False, not {value}",
-            argument="simultaneous",
-            value=simultaneous,
-        )
+        problem = "{argument} must be True or False, not {value}"
+        raise InputError(problem, argument="simultaneous", value=simultaneous)
     chosen = names_of(names[0] if len(names) == 1 else names)
     if not chosen:
         raise InputError(
@@ -395,20 +380,16 @@ def group_plan(
         possible = len(groups)
         groups = [where for where in groups if where.rows(sample.points).any()]
         if redraws.extract is not None and len(groups) < possible:
-            told = f"groups without any of {sample.n:,} random rows are left out"
-            notes = (*notes, told)
+            notes = (*notes, f"groups without any of {sample.n:,} random rows are left out")
     if len(groups) > MAX_GROUPS:
+        made = counted(len(groups), "group")
         raise InputError(
-            "{chosen} make {groups}, more than {most}",
+            f"{{chosen}} make {made}, more than {MAX_GROUPS:,}",
             argument="names",
             value=chosen,
             hint="name fewer covariates, or pass {} to put rare levels together",
             settings=[Setting("pool", 30)],
-            details={
-                "chosen": ", ".join(chosen),
-                "groups": counted(len(groups), "group"),
-                "most": MAX_GROUPS,
-            },
+            details={"chosen": ", ".join(chosen)},
         )
     return GroupPlan(redraws, tuple(groups), simultaneous, notes)
 
@@ -429,31 +410,43 @@ class GroupPlan(PlacesPlan[GroupTable]):
 
     def finished(self, averages: Averages) -> GroupTable:
         """Make intervals and p-values of the mean residuals of the groups."""
-        redraws = self.redraws
-        kept = np.flatnonzero(averages.rows)
-        averages = averages.take(kept)
-        told = judged(averages, redraws.alpha, simultaneous=self.simultaneous)
-        moments, values = averages.moments, averages.values
-        found = tuple(
+        redraws, some = self.redraws, np.flatnonzero(averages.rows)
+        averages = averages.take(some)
+        verdicts = judged(averages, redraws.alpha, simultaneous=self.simultaneous)
+        moments = averages.moments
+        shares, sizes = moments.mass / averages.total, moments.size
+        groups = tuple(
             GroupBias(
                 where=self.groups[number],
                 rows=int(averages.rows[k]),
-                size=float(moments.size[k]),
+                size=float(sizes[k]),
                 enough=FEW_ROWS if redraws.sample.cluster is None else FEW_CLUSTERS,
-                share=float(moments.mass[k]) / averages.total,
-                predicted=float(moments.mean_prediction[k]),
-                observed=float(moments.mean_prediction[k] + values[k]),
-                lower=float(told.band.lower[k]),
-                upper=float(told.band.upper[k]),
-                stderr=float(averages.stderr[k]),
-                unadjusted_pvalue=float(told.unadjusted[k]),
-                pvalue=float(told.adjusted[k]),
+                share=float(shares[k]),
+                **rates,
             )
-            for k, number in enumerate(kept.tolist())
+            for k, (number, rates) in enumerate(
+                zip(some.tolist(), rates_of(averages, verdicts), strict=True)
+            )
         )
         settings = redraws.settings
         settings["notes"] = (*settings["notes"], *self.notes)
-        return GroupTable(groups=found, simultaneous=self.simultaneous, **settings)
+        return GroupTable(groups=groups, simultaneous=self.simultaneous, **settings)
+
+
+def rates_of(averages: Averages, verdicts: Verdicts) -> list[dict[str, float]]:
+    """What `PartBias` says of every place beside its rows."""
+    predicted, band = averages.moments.mean_prediction, verdicts.band
+    columns = {
+        "predicted": predicted,
+        "observed": predicted + averages.values,
+        "lower": band.lower,
+        "upper": band.upper,
+        "stderr": averages.stderr,
+        "unadjusted_pvalue": verdicts.unadjusted,
+        "pvalue": verdicts.adjusted,
+    }
+    table = np.column_stack(list(columns.values())).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in table]
 
 
 @dataclass(frozen=True, eq=False)
@@ -510,20 +503,18 @@ class Valued:
 
 def group_predicates(valued: Sequence[Valued], pool: int, deepest: int) -> list[Predicate]:
     """Every column's groups, then those of every crossing of up to `deepest` columns."""
-    by_column = [list(_levels(own, pool)) for own in valued]
-    found: list[Predicate] = []
-    for depth in range(1, deepest + 1):
-        for chosen in combinations(by_column, depth):
-            for parts in product(*chosen):
-                found.append(all_of(parts))
-                if len(found) > 100 * MAX_GROUPS:
-                    raise InputError(
-                        "these covariates make too many groups",
-                        argument="names",
-                        hint="name fewer, or pass {}",
-                        settings=[Setting("pool", 30)],
-                    )
-    return found
+    by_column, most = [list(_levels(column, pool)) for column in valued], 100 * MAX_GROUPS
+    crossed = (
+        all_of(parts)
+        for depth in range(1, deepest + 1)
+        for chosen in combinations(by_column, depth)
+        for parts in product(*chosen)
+    )
+    groups = list(islice(crossed, most + 1))
+    if len(groups) > most:
+        problem, hint = "these covariates make too many groups", "name fewer, or pass {}"
+        raise InputError(problem, argument="names", hint=hint, settings=[Setting("pool", 30)])
+    return groups
 
 
 def _levels(own: Valued, pool: int) -> Iterator[Predicate]:

@@ -73,11 +73,8 @@ class HeldOut:
     def __post_init__(self) -> None:
         checked_share(self.share, "share")
         if not self.factors or min(self.factors) <= 0:
-            raise InputError(
-                "{argument} must be positive numbers, not {value}",
-                argument="factors",
-                value=self.factors,
-            )
+            problem = "{argument} must be positive numbers, not {value}"
+            raise InputError(problem, argument="factors", value=self.factors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,9 +245,10 @@ class LocalBias(Result):
         BiasCurve
             One curve for each group.
         """
-        from itrust.bias.pictures import curve_of
+        from itrust.bias.pictures import CurvePlan, picture_of
 
-        return curve_of(self._again(settings), name, by, **settings)
+        curve: BiasCurve = picture_of(CurvePlan, self._again(settings), name, by, **settings)
+        return curve
 
     def map(self, first: str, second: str, **settings: Any) -> BiasMap:
         """Give the bias over two covariates, with widths of its own, from all rows.
@@ -267,9 +265,10 @@ class LocalBias(Result):
         BiasMap
             Bias and p-value of every cell.
         """
-        from itrust.bias.pictures import map_of
+        from itrust.bias.pictures import MapPlan, picture_of
 
-        return map_of(self._again(settings), first, second, **settings)
+        picture: BiasMap = picture_of(MapPlan, self._again(settings), first, second, **settings)
+        return picture
 
     def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
@@ -422,11 +421,8 @@ def local_bias(
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
     if isinstance(kernel, HeldOut) and redraws.extract is not None:
         if not isinstance(sample, Sample):
-            raise InputError(
-                "HeldOut() needs all rows in memory; use scan.load()",
-                argument="kernel",
-                value=kernel,
-            )
+            problem = "HeldOut() needs all rows in memory; use scan.load()"
+            raise InputError(problem, argument="kernel", value=kernel)
         redraws = replace(redraws, sample=sample, extract=None)
     plan = local_plan(redraws, at, min_neighbours=min_neighbours, kernel=kernel, cut=cut)
     return plan.made()
@@ -516,11 +512,8 @@ def _with_widths(
     if isinstance(kernel, LocalKernel):
         return sample, kernel.resolve(sample.points), ()
     if not isinstance(kernel, HeldOut):
-        raise InputError(
-            "{argument} must be a LocalKernel, HeldOut() or None, not {value}",
-            argument="kernel",
-            value=kernel,
-        )
+        problem = "{argument} must be a LocalKernel, HeldOut() or None, not {value}"
+        raise InputError(problem, argument="kernel", value=kernel)
     shares = [kernel.share / 2, kernel.share / 2, 1 - kernel.share]
     first, second, rest = sample.split(shares, rng=np.random.default_rng([redraws.seed, 2]))
     base = neighbour_kernel(rest.points)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -85,11 +86,12 @@ def axis_of(column: Column, points: int) -> Axis:
         return Axis(Column(column.name, column.kind, grid), ())
     frequent = np.sort(values[np.argsort(-counts, kind="stable")][:SHOWN_LEVELS])
     levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
-    labels = tuple(
-        str(levels.cell(k)) if column.is_category else column.shown(float(v))
-        for k, v in enumerate(frequent)
+    texts = (
+        map(levels.cell, range(frequent.size))
+        if column.is_category
+        else map(column.shown, frequent.tolist())
     )
-    return Axis(levels, labels)
+    return Axis(levels, tuple(map(str, texts)))
 
 
 def has_order(column: Column) -> bool:
@@ -118,49 +120,24 @@ class PictureGroup:
 
 def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicate, list[float]]]:
     """Every combination of values that rows have, as a predicate and as codes."""
-    combined = []
-    for chosen in product(*(_values(sample.column(name)) for name in names)):
-        where = all_of(part for part, _ in chosen)
-        if where.rows(sample.points).any():
-            combined.append((where, [value for _, value in chosen]))
+    levels = []
+    for column in map(sample.column, names):
+        values = np.unique(column.values[~column.missing])
+        if has_order(column):
+            count = f"{values.size:,} values"
+            problem = f"{{column}} has {count}, too many for groups; cut it into a category"
+            raise InputError(problem, column=column.name)
+        known = [(level_of(column, value), float(value)) for value in values]
+        levels.append([*known, (Missing(column.name), np.nan)] if column.missing.any() else known)
+    chosen = [
+        (all_of(where for where, _ in some), [value for _, value in some])
+        for some in product(*levels)
+    ]
+    combined = [(where, values) for where, values in chosen if where.rows(sample.points).any()]
     if len(combined) > SHOWN_LEVELS:
-        raise InputError(
-            "{value} make {groups} groups, too many for curves",
-            argument="by",
-            value=list(names),
-            details={"groups": str(len(combined))},
-        )
+        problem = f"{{value}} make {len(combined)} groups, too many for curves"
+        raise InputError(problem, argument="by", value=list(names))
     return combined
-
-
-def _values(column: Column) -> list[tuple[Predicate, float]]:
-    """Every value of a covariate that makes groups."""
-    values = np.unique(column.values[~column.missing])
-    if has_order(column):
-        raise InputError(
-            f"{{column}} has {values.size:,} values, too many for groups; cut it into a category",
-            column=column.name,
-        )
-    found = [(level_of(column, value), float(value)) for value in values]
-    return [*found, (Missing(column.name), np.nan)] if column.missing.any() else found
-
-
-@dataclass(frozen=True, eq=False)
-class PicturePlan:
-    """A picture before its bias is known: where it asks for the bias, and who is near there."""
-
-    points: Points
-    kernel: LocalKernel
-    notes: tuple[str, ...]
-
-    @property
-    def places(self) -> PlaceSet:
-        """Who counts at the points."""
-        return PlaceSet(Neighbours(self.points, self.kernel, CUT))
-
-    def drawn(self, bias: LocalBias) -> Any:
-        """Give the picture."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,24 +147,18 @@ class Ground:
     sample: Sample
     _kernels: dict[tuple[frozenset[str], ...], LocalKernel] = field(default_factory=dict)
 
-    def places(
-        self, columns: tuple[Column, ...], exact: Sequence[str], width: float | None = None
-    ) -> tuple[Points, LocalKernel, tuple[str, ...]]:
-        """Say who is near some places, over some covariates, or the prediction, alone."""
-        names = self.sample.names
-        p = next((c.values for c in columns if c.name == PREDICTION and c.name not in names), None)
-        covariates = tuple(c for c in columns if c.name in names)
-        names = tuple(c.name for c in covariates)
-        key = frozenset(names), frozenset(exact), frozenset([PREDICTION] * (p is not None))
-        kernel = self._kernels.get(key) if width is None else None
-        if kernel is None:
-            kernel = neighbour_kernel(
-                self.sample.points, names, exact=exact, prediction=p is not None, width=width
-            )
-        if width is None:
-            self._kernels[key] = kernel
-        points = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
-        return points, kernel, tuple(_without_place(self.sample, covariates, exact))
+    def kernel(
+        self, names: Sequence[str], exact: Sequence[str], prediction: bool, width: float | None
+    ) -> LocalKernel:
+        """Say who is near, over some covariates, or the prediction, alone."""
+        points = self.sample.points
+        settings: dict[str, Any] = {"exact": exact, "prediction": prediction}
+        if width is not None:
+            return neighbour_kernel(points, names, width=width, **settings)
+        key = frozenset(names), frozenset(exact), frozenset([PREDICTION] * prediction)
+        if key not in self._kernels:
+            self._kernels[key] = neighbour_kernel(points, names, **settings)
+        return self._kernels[key]
 
     def shares_known(self, plans: Sequence[PicturePlan], min_neighbours: int) -> list[float]:
         """Tell at how many places there are rows enough; no label is looked at."""
@@ -196,26 +167,65 @@ class Ground:
         return [float((size >= min_neighbours).mean()) for size in sizes]
 
 
+@dataclass(frozen=True, eq=False)
+class PicturePlan(ABC):
+    """A picture before its bias is known: where it asks for the bias, and who is near there."""
+
+    points: Points
+    kernel: LocalKernel
+    notes: tuple[str, ...]
+
+    @classmethod
+    def over(
+        cls,
+        ground: Ground,
+        columns: tuple[Column, ...],
+        exact: Sequence[str],
+        *more: Any,
+        width: float | None = None,
+    ) -> Self:
+        """Ask at places that some columns give, and match some of them exactly."""
+        names = ground.sample.names
+        p = next((c.values for c in columns if c.name == PREDICTION and c.name not in names), None)
+        covariates = tuple(c for c in columns if c.name in names)
+        kernel = ground.kernel([c.name for c in covariates], exact, p is not None, width)
+        points = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
+        return cls(points, kernel, tuple(_without_place(ground.sample, covariates, exact)), *more)
+
+    @property
+    def places(self) -> PlaceSet:
+        """Who counts at the points."""
+        return PlaceSet(Neighbours(self.points, self.kernel))
+
+    @abstractmethod
+    def drawn(self, bias: LocalBias) -> Any:
+        """Give the picture."""
+
+
 def pictures_of(
     redraws: Redraws, plans: Sequence[PicturePlan], *, min_neighbours: int = MIN_NEIGHBOURS
 ) -> list[Any]:
     """Several pictures, in few passes over the rows."""
     checked_count(min_neighbours, "min_neighbours")
-    pictures = []
-    passes = _passes_over(plans)
+    pictures, passes = [], _passes_over(plans)
     with progress_bar("curves and maps", len(passes) + BANDS * len(plans)) as advance:
         for some in passes:
-            begun, least = time.perf_counter(), int(min_neighbours)
-            places = [plan.places for plan in some]
-            for plan, averages in zip(
-                some, redraws.averages(*places, title="curves and maps"), strict=True
-            ):
-                notes = (*plan.notes, *redraws.notes)
-                settings = (plan.kernel, CUT, least, notes, begun)
-                local = LocalPlan(redraws, redraws.sample, plan.points, None, *settings)
-                pictures.append(plan.drawn(local.finished(averages)))
+            begun = time.perf_counter()
+            averages = redraws.averages(*(plan.places for plan in some), title="curves and maps")
+            for plan, means in zip(some, averages, strict=True):
+                settings = (CUT, int(min_neighbours), (*plan.notes, *redraws.notes), begun)
+                asked = (redraws, redraws.sample, plan.points, None, plan.kernel, *settings)
+                pictures.append(plan.drawn(LocalPlan(*asked).finished(means)))
                 advance(BANDS)
     return pictures
+
+
+def picture_of(
+    kind: Any, redraws: Redraws, *names: Any, min_neighbours: int = MIN_NEIGHBOURS, **settings: Any
+) -> Any:
+    """One of them, of the rows of the redraws."""
+    plan = kind.of(Ground(redraws.sample), *names, **settings)
+    return pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
 
 
 def _passes_over(plans: Sequence[PicturePlan]) -> list[list[PicturePlan]]:
@@ -398,23 +408,9 @@ def bias_curve(
     ['region = north', 'region = south', 'region = west']
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    return curve_of(redraws, name, by, width=width, points=points, min_neighbours=min_neighbours)
-
-
-def curve_of(
-    redraws: Redraws,
-    name: str,
-    by: str | Sequence[str] = (),
-    *,
-    width: float | None = None,
-    points: int = POINTS,
-    min_neighbours: int = MIN_NEIGHBOURS,
-) -> BiasCurve:
-    """The curve of `bias_curve`, with sample and draws that were checked before."""
-    plan = CurvePlan.of(Ground(redraws.sample), name, by, points=points, width=width)
-    (curve,) = pictures_of(redraws, [plan], min_neighbours=min_neighbours)
-    found: BiasCurve = curve
-    return found
+    settings: dict[str, Any] = {"width": width, "points": points, "min_neighbours": min_neighbours}
+    curve: BiasCurve = picture_of(CurvePlan, redraws, name, by, **settings)
+    return curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,21 +444,16 @@ class CurvePlan(PicturePlan):
             )
         axis, names = axis_of(column, points), names_of(by)
         if name in names:
-            raise InputError(
-                "{value} cannot be both the covariate of the curve and a group",
-                argument="by",
-                value=name,
-            )
-        groups = combinations_of(sample, names)
+            problem = "{value} cannot be both the covariate of the curve and a group"
+            raise InputError(problem, argument="by", value=name)
+        groups, codes = zip(*combinations_of(sample, names), strict=True)
         grid = len(axis.column)
         along = axis.column.take(np.tile(np.arange(grid), len(groups)))
-        codes = np.array([values for _, values in groups]).T
-        crossed = tuple(
-            replace(c, values=np.repeat(own, grid).astype(c.values.dtype))
-            for c, own in zip((sample.column(other) for other in names), codes, strict=True)
+        crossed = (
+            replace(c, values=np.repeat(values, grid).astype(c.values.dtype))
+            for c, values in zip(map(sample.column, names), np.array(codes).T, strict=True)
         )
-        places = ground.places((along, *crossed), names, width)
-        return cls(*places, axis, names, tuple(where for where, _ in groups))
+        return cls.over(ground, (along, *crossed), names, axis, names, groups, width=width)
 
     def drawn(self, bias: LocalBias) -> BiasCurve:
         """Give the curve."""
@@ -588,17 +579,9 @@ def bias_map(
     (3, 40)
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    return map_of(redraws, first, second, points=points, min_neighbours=min_neighbours)
-
-
-def map_of(
-    redraws: Redraws, *names: str, points: int = SIDE, min_neighbours: int = MIN_NEIGHBOURS
-) -> BiasMap:
-    """The map of `bias_map` over two names, with sample and draws that were checked before."""
-    plan = MapPlan.of(Ground(redraws.sample), *names, points=points)
-    (picture,) = pictures_of(redraws, [plan], min_neighbours=min_neighbours)
-    found: BiasMap = picture
-    return found
+    settings = {"points": points, "min_neighbours": min_neighbours}
+    picture: BiasMap = picture_of(MapPlan, redraws, first, second, **settings)
+    return picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -620,16 +603,14 @@ class MapPlan(PicturePlan):
             up.column.take(np.repeat(np.arange(len(up.column)), len(across.column))),
         )
         exact = [axis.name for axis in (across, up) if axis.labels]
-        return cls(*ground.places(columns, exact), (across, up))
+        return cls.over(ground, columns, exact, (across, up))
 
     def drawn(self, bias: LocalBias) -> BiasMap:
         """Give the map."""
         across, up = self.axes
         shape = (len(up.column), len(across.column))
-        values, pvalues, size = (
-            part.reshape(shape) for part in (bias.values, bias.pvalues, bias.size)
-        )
-        return BiasMap(self.axes, values, pvalues, size, bias)
+        values, pvalues = bias.values.reshape(shape), bias.pvalues.reshape(shape)
+        return BiasMap(self.axes, values, pvalues, bias.size.reshape(shape), bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -736,12 +717,9 @@ class CubicFit(Result):
 def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> CubicFit:
     """Fit a cubic to the values at the points, in every group, by least squares."""
     column = column_of(bias.points, name)
-    present = column.values[~column.missing]
-    if column.is_category or np.unique(present).size < MIN_POINTS:
-        raise InputError(
-            f"{{column}} has no cubic: it needs numbers, {MIN_POINTS} different ones or more",
-            column=name,
-        )
+    if column.is_category or np.unique(column.values[~column.missing]).size < MIN_POINTS:
+        problem = f"{{column}} has no cubic: it needs numbers, {MIN_POINTS} different ones or more"
+        raise InputError(problem, column=name)
     fits, left_out = [], []
     for where, _ in combinations_of(bias.sample, names_of(by)):
         rows = np.flatnonzero(where.rows(bias.points) & bias.known & ~column.missing)
@@ -751,7 +729,6 @@ def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> Cubic
         else:
             fits.append(CubicGroup(where, x, values, Polynomial.fit(x, values, MIN_POINTS - 1)))
     if not fits:
-        raise InputError(
-            f"no group has {MIN_POINTS} known points with different {{column}}", column=name
-        )
+        problem = f"no group has {MIN_POINTS} known points with different {{column}}"
+        raise InputError(problem, column=name)
     return CubicFit(column, tuple(fits), tuple(left_out))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -89,15 +89,14 @@ class Redraws:
         parts: int = 1,
     ) -> Redraws:
         """Take these settings along to another question, unless others are given."""
-        allowed = self.alpha if alpha is None else alpha
+        allowed = float(self.alpha if alpha is None else alpha)
         number = checked_reach(self.draws if draws is None else draws, allowed, parts)
         seed = self.seed if rng is None else as_seed(rng)
-        settings = (number, seed, float(allowed))
         if sample is not self.sample:
-            return Redraws(sample, self.null, *settings)
-        if settings == (self.draws, self.seed, self.alpha):
+            return Redraws(sample, self.null, number, seed, allowed)
+        if (number, seed, allowed) == (self.draws, self.seed, self.alpha):
             return self
-        return Redraws(sample, self.null, *settings, self.extract, self.engine)
+        return replace(self, draws=number, seed=seed, alpha=allowed)
 
     @cached_property
     def laws(self) -> tuple[RowwiseNull, ...]:
@@ -190,9 +189,6 @@ def names_of(names: object) -> tuple[str, ...]:
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            "name covariates by text, such as 'sex' or ['sex', 'race'], not {value}",
-            argument="names",
-            value=names,
-        )
+        problem = "name covariates by text, such as 'sex' or ['sex', 'race'], not {value}"
+        raise InputError(problem, argument="names", value=names)
     return tuple(dict.fromkeys(names))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from itertools import combinations, pairwise
+from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from itrust._core import (
 )
 from itrust.bias.averages import NOBODY, Averages, PlaceSet
 from itrust.bias.bands import Shares, judged
-from itrust.bias.groups import PartBias, PartTable
+from itrust.bias.groups import PartBias, PartTable, rates_of
 from itrust.bias.redraws import PlacesPlan, Redraws
 from itrust.bias.weights import Members
 from itrust.data import (
@@ -133,16 +133,17 @@ class SliceTable(PartTable[Slice]):
         """Slices whose adjusted p-value is at most `alpha`."""
         return tuple(part for part in self.slices if part.pvalue <= self.alpha)
 
-    def _found(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, Any]:
         return {
             "slices": [part.to_dict() for part in self.slices],
             "confirmed": len(self.confirmed),
             "n": self.n,
             "min_rows": self.min_rows,
+            **super()._facts(),
         }
 
-    def _counted(self) -> str:
-        return f"{len(self.confirmed)} of {len(self)} slices confirmed"
+    def __repr__(self) -> str:
+        return f"<SliceTable: {len(self.confirmed)} of {len(self)} slices confirmed>"
 
 
 def bias_slices(
@@ -312,29 +313,24 @@ def _judged(
     sides = (np.where(side, FOUND_SHARE, 1 - FOUND_SHARE) for side in (low, ~low))
     shares = Shares(*(attention * side for side in sides))
     verdicts = judged(averages, judges.alpha, shares=shares)
-    extract, moments, w = judges.extract, averages.moments, sample.weights_or_ones
-    for k, candidate in enumerate(found):
+    extract, w = judges.extract, sample.weights_or_ones
+    for k, (candidate, rates) in enumerate(zip(found, rates_of(averages, verdicts), strict=True)):
         here, judged_on = np.flatnonzero(candidate.where.rows(sample.points)), int(averages.rows[k])
-        rows, share = here.size, float(w[here].sum() / w.sum())
-        if extract is not None:
-            weight = float(rows if extract.weights is None else extract.weights[here].sum())
-            rows += judged_on
-            share = weight / extract.census.mass + float(moments.mass[k]) / averages.total
-        pvalue = float(verdicts.adjusted[k]) * (HALVES if extract is None else 1)
-        predicted = float(moments.mean_prediction[k])
+        if extract is None:
+            rows, share = here.size, float(w[here].sum() / w.sum())
+            rates["pvalue"] = min(HALVES * rates["pvalue"], 1.0)
+        else:
+            rows = here.size + judged_on
+            weight = float(here.size if extract.weights is None else extract.weights[here].sum())
+            share = weight / extract.census.mass
+            share += float(averages.moments.mass[k]) / averages.total
         yield Slice(
             where=candidate.where,
             rows=rows,
             share=share,
-            predicted=predicted,
-            observed=predicted + float(averages.values[k]),
-            lower=float(verdicts.band.lower[k]),
-            upper=float(verdicts.band.upper[k]),
-            stderr=float(averages.stderr[k]),
             judged_on=judged_on,
             found_bias=candidate.bias,
-            unadjusted_pvalue=float(verdicts.unadjusted[k]),
-            pvalue=min(pvalue, 1.0),
+            **rates,
         )
 
 
@@ -360,54 +356,43 @@ class _Axis:
     name: str
     codes: IntArray
     cells: int
-    conditions: tuple[Predicate | None, ...]  # None: no condition
+    conditions: tuple[Predicate, ...]
     members: FloatArray  # (conditions, cells)
     price: FloatArray  # (conditions,): log of how many conditions are as complex
 
     @classmethod
     def of(cls, column: Column) -> _Axis | None:
         """None for a column with nothing to choose."""
-        values, counts = np.unique(column.values[~column.missing], return_counts=True)
-        if not values.size:
-            return None
-        cells: list[Predicate]
+        missing = column.missing
+        values, counts = np.unique(column.values[~missing], return_counts=True)
         if column.kind in ("number", "date") and values.size > 2:
             edges = _edges(column, values, counts)
-            cells = [range_of(column, low, high) for low, high in pairwise(edges)]
-            ranges = len(cells)
             codes = np.searchsorted(edges, column.values, side="right") - 1
+            known, levels = len(edges) - 1, list[Predicate]()
+            chosen = list(_ranges(column, edges, values))
         else:
             frequent = values[np.argsort(-counts, kind="stable")][:SEARCHED_LEVELS]
-            cells, ranges = [level_of(column, value) for value in frequent], 0
-            known = np.sort(frequent)
-            at = np.searchsorted(known, column.values).clip(max=known.size - 1)
-            rare = len(cells) + int(column.missing.any())  # after the cell of missing values
-            codes = np.where(known[at] == column.values, np.argsort(frequent)[at], rare)
-        codes[column.missing] = len(cells)
-        if column.missing.any():
-            cells.append(Missing(column.name))
-        if len(cells) < 2:
+            known, levels = len(frequent), [level_of(column, value) for value in frequent]
+            number = dict(zip(frequent.tolist(), range(known), strict=True))
+            rare = known + int(missing.any())  # after the cell of missing values
+            own, where = np.unique(column.values, return_inverse=True)
+            codes = np.array([number.get(value, rare) for value in own.tolist()], dtype=np.int64)
+            codes, chosen = codes[where], []
+        codes[missing] = known
+        levels += [Missing(column.name)] if missing.any() else []
+        cells = known + int(missing.any())
+        if not values.size or cells < 2:
             return None
-        chosen: list[tuple[Predicate | None, list[int], float]] = [
-            (None, list(range(len(cells))), 0)
+        first = cells - len(levels)
+        chosen += [
+            (level, range(first + k, first + k + 1), math.log(cells))
+            for k, level in enumerate(levels)
         ]
-        if ranges:
-            alone = values if values.size == ranges <= MAX_VALUES else None
-            chosen.extend(_ranges(column, cells[:ranges], alone))
-        singles = range(ranges, len(cells)) if ranges else range(len(cells))
-        chosen.extend((cells[k], [k], math.log(len(cells))) for k in singles)
-        members = np.zeros((len(chosen), len(cells) + 1))  # the last cell: rare levels
-        for number, (_, inside, _) in enumerate(chosen):
-            members[number, inside] = 1.0
-        members[0] = 1.0
-        return cls(
-            column.name,
-            codes,
-            len(cells) + 1,
-            tuple(region for region, _, _ in chosen),
-            members,
-            np.array([price for _, _, price in chosen]),
-        )
+        members = np.zeros((len(chosen), cells + 1))  # the last cell: rare levels
+        for row, (_, inside, _) in zip(members, chosen, strict=True):
+            row[inside] = 1.0
+        conditions, _, price = zip(*chosen, strict=True)
+        return cls(column.name, codes, cells + 1, conditions, members, np.array(price))
 
 
 def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
@@ -450,39 +435,25 @@ def roundest(low: float, high: float) -> float:
 
 
 def _ranges(
-    column: Column, cells: list[Predicate], alone: FloatArray | None
-) -> Iterator[tuple[Predicate | None, list[int], float]]:
+    column: Column, edges: list[float], values: FloatArray
+) -> Iterator[tuple[Predicate, range, float]]:
     """Below, at or above a cut, and between two cuts; one value where cells hold one each."""
-    parts = [cell for cell in cells if isinstance(cell, Between)]
-    last = len(parts) - 1
-    shown = cache(partial(_exactly, column))  # every end stands in many ranges
-    one_sided, two_sided = math.log(2 * last), math.log(max(len(parts) * last / 2, 1))
-    for first in range(len(parts)):
-        for stop in range(first, len(parts)):
-            if first == 0 and stop == last:
-                continue
-            price = one_sided if first == 0 or stop == last else max(one_sided, two_sided) + 0.7
-            if alone is not None and first == stop:
-                one = level_of(column, float(alone[first]))
-                yield one, [first], min(price, math.log(len(cells)))
-                continue
-            region = range_of(column, parts[first].low, parts[stop].high, shown)
-            yield region, list(range(first, stop + 1)), price
-
-
-def range_of(
-    column: Column, low: float, high: float, shown: Callable[[float], str] | None = None
-) -> Between:
-    """Rows from `low` to below `high` in the words of a rule."""
-    shown = shown or partial(_exactly, column)
-    ends = [shown(end) if math.isfinite(end) else "" for end in (low, high)]
-    if not math.isfinite(low):
-        text = f"< {ends[1]}"
-    elif not math.isfinite(high):
-        text = f">= {ends[0]}"
-    else:
-        text = f"from {ends[0]} to below {ends[1]}"
-    return Between(column.name, low, high, text, column.kind)
+    last = len(edges) - 1
+    texts = [_exactly(column, edge) if math.isfinite(edge) else "" for edge in edges]
+    one_sided = math.log(max(2 * (last - 1), 1))
+    two_sided = max(one_sided, math.log(max(last * (last - 1) / 2, 1))) + 0.7
+    for low, high in combinations(range(last + 1), 2):
+        if high - low == last:
+            continue
+        price = one_sided if low == 0 or high == last else two_sided
+        if values.size == last <= MAX_VALUES and high == low + 1:
+            one = level_of(column, float(values[low]))
+            yield one, range(low, high), min(price, math.log(last))
+            continue
+        text = f"from {texts[low]} to below {texts[high]}"
+        text = f"< {texts[high]}" if low == 0 else f">= {texts[low]}" if high == last else text
+        where = Between(column.name, edges[low], edges[high], text, column.kind)
+        yield where, range(low, high), price
 
 
 def _exactly(column: Column, end: float) -> str:
@@ -571,15 +542,13 @@ class Searcher:
         names = math.log(len(self.axes)) * (1 if b is None else 2)
         if b is None:
             cells = np.stack([np.bincount(a.codes, s, minlength=a.cells) for s in sums])
-            told = cells @ a.members.T
-            prices = a.price + names
-            told, prices = told[:, 1:], prices[1:]  # without "no condition"
+            told, prices = cells @ a.members.T, a.price + names
         else:
             code = a.codes * b.cells + b.codes
             cells = np.stack([np.bincount(code, s, minlength=a.cells * b.cells) for s in sums])
             tables = cells.reshape(-1, a.cells, b.cells)
-            told = a.members[1:] @ tables @ b.members[1:].T
-            prices = a.price[1:, None] + b.price[1:] + names
+            told = a.members @ tables @ b.members.T
+            prices = a.price[:, None] + b.price + names
         standard = self._standard(told)
         worth = np.where(standard >= faintest, standard**2 / 2 - THRIFT * prices, -np.inf)
         worth = worth.round(WORTH_DIGITS)
@@ -587,8 +556,8 @@ class Searcher:
         if not np.isfinite(worth[at]):
             return None
         axes = [a] if b is None else [a, b]
-        regions = tuple(axis.conditions[int(k) + 1] for axis, k in zip(axes, at, strict=True))
-        return _Rectangle(float(worth[at]), float(standard[at]), regions)  # type: ignore[arg-type]
+        regions = tuple(axis.conditions[int(k)] for axis, k in zip(axes, at, strict=True))
+        return _Rectangle(float(worth[at]), float(standard[at]), regions)
 
     def _standard(self, told: FloatArray) -> FloatArray:
         """Mean residual in standard errors; 0 where too few rows are."""

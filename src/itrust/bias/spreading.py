@@ -128,7 +128,7 @@ def _normal_sums(
 
 @dataclass(frozen=True, eq=False)
 class _ByDesign(Spreading):
-    """What a design's units add up to: sums with multipliers, totals, and what clusters carry."""
+    """What a design's units add up to: sums with multipliers, and totals."""
 
     design: Design
 
@@ -146,31 +146,24 @@ class _ByDesign(Spreading):
         """Normal numbers of some rows, (rows, draws); sums of them vary as the design says."""
 
     @abstractmethod
-    def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
+    def totals(self, a: FloatArray, e: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
         """What rows with weights (places, rows) add to totals, (kinds, places, units)."""
 
-    @abstractmethod
-    def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
-        """What they add to `Moments.carried`, (4, places)."""
-
     def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
-        m, (kinds, units) = weights.places, self.shape
-        return np.zeros((m, self.draws)), np.zeros((kinds, m, units)), np.zeros((4, m))
+        (kinds, units), m = self.shape, weights.places
+        return np.zeros((m, self.draws)), np.zeros((kinds, m, units))
 
     def multiplied_errors(self, partial: PlacesPartial) -> AnyArray:
         rows = partial.chunk.rows
-        errors: AnyArray = self.multipliers(slice(rows.start, rows.stop))
-        errors *= partial.errors[:, None]
-        return errors
+        return np.asarray(self.multipliers(slice(rows.start, rows.stop)) * partial.errors[:, None])
 
     def add(self, partial: PlacesPartial, tile: Tile) -> None:
         places, rows, weights = tile
-        multiplied, totals, carried = partial.sums.spreading
+        multiplied, totals = partial.sums.spreading
         assert partial.multiplied is not None
         multiplied[places] += weights @ partial.multiplied[rows]
         a, numbers = weights * partial.w[rows], partial.chunk.first + rows
-        totals[:, places] += self.totals(a, partial.e[rows], numbers)
-        carried[:, places] += self.carried(a, partial.chunk.p[rows], numbers)
+        totals[:, places] += self.totals(a, partial.e[rows], partial.chunk.p[rows], numbers)
 
     def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:  # noqa: ARG002
         return sums.spreading[0]
@@ -186,7 +179,7 @@ class _ByClusters(_ByDesign):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return 5, self.design.stratum_count
+        return 8, self.design.stratum_count
 
     @cached_property
     def _factor(self) -> FloatArray:
@@ -214,27 +207,25 @@ class _ByClusters(_ByDesign):
             sums[stratum[some[first]]] += np.add.reduceat(self._normals(some), first, axis=0)
         return (sums / sizes[:, None]).astype(self.dtype)
 
-    def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
+    def totals(self, a: FloatArray, e: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
         unit = self.design.units[rows]
-        errors, masses, first = _sums(a * e, a, unit)
-        stratum = self.design.stratum_of_unit[unit[first]]
-        totals = np.zeros((5, len(a), self.design.stratum_count))
-        parts = errors**2, errors * masses, masses**2, errors, masses
-        for kind, part in enumerate(parts):
-            if self.design.stratum_count == 1:
-                totals[kind, :, 0] = part.sum(axis=1)
-            else:
-                np.add.at(totals[kind].T, stratum, part.T)
+        order = np.argsort(unit, kind="stable")
+        first = np.flatnonzero(np.diff(unit[order], prepend=-1))
+        parts = (a * e, a, a * p)
+        errors, masses, predicted = (np.add.reduceat(x[:, order], first, axis=1) for x in parts)
+        variance, third = worst_moments(masses, predicted)
+        squares = errors**2, errors * masses, masses**2
+        kinds = np.stack([*squares, errors, masses, variance, third, variance**2])
+        if self.design.stratum_count == 1:
+            return np.asarray(kinds.sum(axis=2, keepdims=True))
+        totals = np.zeros((8, len(a), self.design.stratum_count))
+        stratum = self.design.stratum_of_unit[unit[order[first]]]
+        for into, kind in zip(totals, kinds, strict=True):
+            np.add.at(into.T, stratum, kind.T)
         return totals
 
-    def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
-        predicted, masses, _ = _sums(a * p, a, self.design.units[rows])
-        variance, third = worst_moments(masses, predicted)
-        parts = masses**2, variance, third, variance**2
-        return np.stack([part.sum(axis=1) for part in parts])
-
     def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
-        _, (ee, em, mm, e, m), carried = sums.spreading
+        ee, em, mm, e, m, *worst = sums.spreading[1]
         sizes = self.design.stratum_sizes
         parts = ee - e * e / sizes, -2 * (em - e * m / sizes), mm - m * m / sizes
         variance = np.stack([(part * self._factor).sum(axis=1) for part in parts])
@@ -243,7 +234,7 @@ class _ByClusters(_ByDesign):
             moments,
             by_design=variance,
             multiplied=ee[:, 0] if one else variance[0],
-            carried=carried,
+            carried=np.stack([kind.sum(axis=1) for kind in (mm, *worst)]),
         )
 
 
@@ -259,15 +250,12 @@ class _ByReplicates(_ByDesign):
         normals = self._normals(np.arange(deviations.shape[1], dtype=np.int64))
         return (deviations @ normals).astype(self.dtype)
 
-    def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
+    def totals(self, a: FloatArray, e: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
         deviations = self.design.replicate_deviations[rows]
         return np.stack([(a * e) @ deviations, a @ deviations])
 
-    def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
-        return np.stack([np.einsum("ij,ij->i", a, a), *np.zeros((3, len(a)))])
-
     def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
-        _, (errors, masses), carried = sums.spreading
+        errors, masses = sums.spreading[1]
         # A replicate of the mean is (sum + change) / (mass + change), without linearisation.
         assert self.design.replication is not None
         scale = np.sqrt(self.design.replication.scale(errors.shape[1]))
@@ -278,22 +266,10 @@ class _ByReplicates(_ByDesign):
         # As many equal clusters as replicates have degrees of freedom, and one.
         count = self.design.freedom + 1
         variance, third = worst_moments(moments.mass / count, moments.predicted / count)
+        worst = count * variance, count * third, count * variance**2
         return replace(
             moments,
             by_design=np.stack([(part * factor).sum(axis=1) for part in parts]),
             multiplied=np.square(errors).sum(axis=1),
-            carried=np.stack([carried[0], count * variance, count * third, count * variance**2]),
+            carried=np.stack([moments.second[0], *worst]),
         )
-
-
-def _sums(
-    above: FloatArray, below: FloatArray, unit: IntArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Sums over units of two (places, rows) arrays, and the first row of each unit."""
-    order = np.argsort(unit, kind="stable")
-    first = np.flatnonzero(np.diff(unit[order], prepend=-1))
-    return (
-        np.add.reduceat(above[:, order], first, axis=1),
-        np.add.reduceat(below[:, order], first, axis=1),
-        order[first],
-    )

@@ -112,11 +112,8 @@ class Neighbours(Weights):
 
     def __post_init__(self) -> None:
         if not 0 <= self.cut < 1:
-            raise InputError(
-                "{argument} must be at least 0 and below 1, not {value}",
-                argument="cut",
-                value=self.cut,
-            )
+            problem = "{argument} must be at least 0 and below 1, not {value}"
+            raise InputError(problem, argument="cut", value=self.cut)
         if not 0 < self.kernel.supremum < math.inf or self.kernel.is_positional:
             raise InputError(
                 "a local bias needs a bounded kernel of values, such as RBF or Delta, not {value}",
@@ -142,12 +139,6 @@ class Neighbours(Weights):
                 places = np.arange(first, min(first + at_once, self.places))
                 yield places, everyone, self._cut(gram.block_as(places, everyone, dtype))
             return
-        if match is None and not isinstance(smooth, GaussianGram):
-            at_once = max(1, MAX_WEIGHTS // max(self.places, 1))
-            for first in range(0, len(rows), at_once):
-                some, places = everyone[first : first + at_once], np.arange(self.places)
-                yield places, some, self._cut(gram.block_as(places, some, dtype))
-            return
         for places, members in _matching(match, gram.shape):
             yield from self._near(smooth, places, members, dtype)
 
@@ -155,7 +146,10 @@ class Neighbours(Weights):
         self, smooth: Gram, places: IntArray, rows: IntArray, dtype: DTypeLike
     ) -> Iterator[Tile]:
         if not isinstance(smooth, GaussianGram) or self.cut == 0:
-            yield places, rows, self._cut(smooth.block_as(places, rows, dtype))
+            at_once = max(1, MAX_WEIGHTS // places.size)
+            for first in range(0, rows.size, at_once):
+                some = rows[first : first + at_once]
+                yield places, some, self._cut(smooth.block_as(places, some, dtype))
             return
         reach2 = -2 * math.log(self.cut)
         features = smooth.left[places]

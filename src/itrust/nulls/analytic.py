@@ -105,17 +105,11 @@ class Hoeffding(AnalyticNull):
 
     def tail(self, facts: Facts) -> float:
         if facts.weighted:
-            raise InputError(
-                "Hoeffding's bound is for unweighted rows; use Bernoulli()",
-                argument="null",
-                value=self,
-            )
+            problem = "Hoeffding's bound is for unweighted rows; use Bernoulli()"
+            raise InputError(problem, argument="null", value=self)
         if not math.isfinite(facts.supremum):
-            raise InputError(
-                "Hoeffding's bound needs a bounded kernel; this one has no supremum",
-                argument="null",
-                value=self,
-            )
+            problem = "Hoeffding's bound needs a bounded kernel; this one has no supremum"
+            raise InputError(problem, argument="null", value=self)
         if facts.supremum == 0:
             return 1.0
         t = max(facts.statistic, 0.0) / facts.supremum

@@ -70,11 +70,8 @@ class Copula(RowwiseNull):
 
     def __post_init__(self) -> None:
         if self.rho is not None and not 0 <= self.rho <= 1:
-            raise InputError(
-                "{argument} is a correlation from 0 to 1, not {value}",
-                argument="rho",
-                value=self.rho,
-            )
+            problem = "{argument} is a correlation from 0 to 1, not {value}"
+            raise InputError(problem, argument="rho", value=self.rho)
 
     def laws(self, source: Source, seed: int) -> tuple[RowwiseNull, ...]:
         """Give the correlations that the labels do not contradict.
@@ -95,20 +92,14 @@ class Copula(RowwiseNull):
             return (self,)
         sample = source.in_memory
         if sample is None or sample.cluster is None:
-            raise InputError(
-                "Copula() needs rows in memory that have clusters; use Bernoulli()",
-                argument="null",
-                value=self,
-            )
+            problem = "Copula() needs rows in memory that have clusters; use Bernoulli()"
+            raise InputError(problem, argument="null", value=self)
         return tuple(Copula(rho) for rho in compatible_correlations(sample, seed))
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
         if self.rho is None or chunk.cluster is None:
-            raise InputError(
-                "Copula() draws for rows with clusters, by one of its laws",
-                argument="null",
-                value=self,
-            )
+            problem = "Copula() draws for rows with clusters, by one of its laws"
+            raise InputError(problem, argument="null", value=self)
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
         shared = np.sqrt(self.rho) * _shared(shared_seed, units, draws)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -175,12 +175,10 @@ class BoundScores:
         """Tails for laws near one and near the other end of the overall level; one for all."""
         if self.level is None:
             return [self.tails]
-        found = []
-        for own in self.level_tails:
-            tails = self.tails.copy()
-            tails[self.level, 1:] = own[1:]
-            found.append(tails)
-        return found
+        laws = [self.tails.copy(), self.tails.copy()]
+        for tails, level_tails in zip(laws, self.level_tails, strict=True):
+            tails[self.level, 1:] = level_tails[1:]
+        return laws
 
     @property
     def combined(self) -> FloatArray:
@@ -191,12 +189,12 @@ class BoundScores:
         """
         shift = np.log(self.weights)[:, None]
         laws = [(tails + shift).max(axis=0) for tails in self.by_law]
-        found: FloatArray = laws[0]
+        largest: FloatArray = laws[0]
         if len(laws) > 1:
-            found[1:] = np.max([np.sort(law[1:]) for law in laws], axis=0)
+            largest[1:] = np.max([np.sort(law[1:]) for law in laws], axis=0)
         if self.impossible:  # no draw has such a label
-            found[0] = max(float(found.max()), 0.0) + BEYOND_DOUBT
-        return found
+            largest[0] = max(float(largest.max()), 0.0) + BEYOND_DOUBT
+        return largest
 
     def critical(self, alpha: float) -> float:
         """The score that data need for a p-value of at most alpha; infinite with too few draws."""
@@ -235,12 +233,12 @@ def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundS
 
 def _level(directions: Directions, sums: IntervalSums, number: int) -> int | None:
     """The overall level, if no law that the null allows can be near both ends of it."""
-    found = directions.overall
-    if found is None:
+    overall = directions.overall
+    if overall is None:
         return None
     (mean_high, *_), (mean_low, *_) = sums.moments[number]
-    gap = (mean_high[found] - mean_low[found]) / 2
-    return found if 2 * gap**2 >= FAR_APART * sums.squares[found] else None
+    gap = (mean_high[overall] - mean_low[overall]) / 2
+    return overall if 2 * gap**2 >= FAR_APART * sums.squares[overall] else None
 
 
 def _of_directions(directions: Directions, moments: FloatArray) -> list[FloatArray]:
@@ -313,10 +311,9 @@ class IntervalRun:
         with progress_bar("drawing", amount_of_work(self.survey, (), [work]), progress) as advance:
             outcome = self.engine.run(self.survey, [], works=[work], advance=advance)
         (sums,) = outcome.works
-        for field in fields(sums):
-            finite(getattr(sums, field.name))
-        found = [scores_of(self.directions, sums, k) for k in range(len(work.nulls))]
-        return found, outcome
+        for values in vars(sums).values():
+            finite(values)
+        return [scores_of(self.directions, sums, k) for k in range(len(work.nulls))], outcome
 
 
 def refuse_dependence(source: Source) -> None:
@@ -387,15 +384,10 @@ def interval_test(
         weighted=source.weights is not None,
         clusters=None,
         impossible=scores.impossible,
-        independent=_unfolded(source),
+        independent=source.in_memory is None or not source.in_memory.folds,
         assumption_warnings=warnings,
         notes=(*notes, *run.directions.dictionary.notes),
     )
-
-
-def _unfolded(source: Source) -> bool:
-    """Whether no probability was made from labels of other rows."""
-    return source.in_memory is None or not source.in_memory.folds
 
 
 def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding, ...]:
@@ -404,24 +396,13 @@ def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding
     observed = scores.tails[:, 0] + shift
     laws = scores.by_law
     adjusted = np.max([step_down(tails, shift) for tails in laws], axis=0)
-    own = np.max([unadjusted_pvalues(tails) for tails in laws], axis=0)
-    found: list[Finding] = []
+    unadjusted = np.max([unadjusted_pvalues(tails) for tails in laws], axis=0)
+    findings: list[Finding] = []
     if scores.impossible:
-        found.append(impossible_labels(float(scores.combined[0]), scores.tails.shape[1] - 1))
+        findings.append(impossible_labels(float(scores.combined[0]), scores.tails.shape[1] - 1))
     for k in np.argsort(-observed, kind="stable").tolist():
-        entry = directions.entries[k]
-        found.append(
-            BoundFinding(
-                name=entry.name,
-                family=entry.family,
-                covariates=entry.covariates,
-                where=entry.where,
-                shape=entry.shape,
-                direction=int(scores.signs[k]),
-                weight=float(scores.weights[k]),
-                score=float(observed[k]),
-                unadjusted_pvalue=float(own[k]),
-                pvalue=float(adjusted[k]),
-            )
-        )
-    return tuple(found)
+        entry, sign, weight = directions.entries[k], int(scores.signs[k]), float(scores.weights[k])
+        about = entry.name, entry.family, entry.covariates, entry.where, entry.shape
+        pvalues = float(unadjusted[k]), float(adjusted[k])
+        findings.append(BoundFinding(*about, sign, weight, float(observed[k]), *pvalues))
+    return tuple(findings)

@@ -90,8 +90,7 @@ def brier(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     sample_weight : column of n weights, optional
         Default: those of the sample; of arrays, every row counts alike.
     pos_label : object, optional
@@ -126,8 +125,7 @@ def log_loss(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     sample_weight : column of n weights, optional
         Default: those of the sample; of arrays, every row counts alike.
     pos_label : object, optional
@@ -239,8 +237,8 @@ def reliability_curve(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample, beside which `bins` may stand in this place.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample,
+        beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
         How [0, 1] is cut; default: `EqualWidth(10)`. Rows in files cannot be cut by `EqualMass`.
     confidence : float
@@ -349,8 +347,8 @@ def ece(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample, beside which `bins` may stand in this place.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample,
+        beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
         How predictions are binned; default: `EqualWidth(10)`.
     sample_weight : column of n weights, optional
@@ -384,8 +382,8 @@ def mce(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample, beside which `bins` may stand in this place.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample,
+        beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
         The bins; default: `EqualWidth(10)`. One that holds few rows may decide alone.
     sample_weight : column of n weights, optional
@@ -418,8 +416,7 @@ def smooth_ece(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     sample_weight : column of n weights, optional
         Default: those of the sample; of arrays, every row counts alike.
     pos_label : object, optional
@@ -487,8 +484,7 @@ def klce(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     x : frame, mapping or array, optional
         The covariates, as for `Sample`. Default: those of the sample; with arrays there are none,
         so that the score asks about the predictions alone.
@@ -533,8 +529,7 @@ def local_calibration_pvalue(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     x : frame, mapping or array, optional
         The covariates, as for `Sample`. Default: those of the sample; with arrays there are none.
     sample_weight : column of n weights, optional

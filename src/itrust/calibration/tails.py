@@ -27,13 +27,6 @@ def pearson3_log_sf(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
     Equal to the chi-square law with k degrees of freedom, standardised, at skewness
     sqrt(8 / k), and to the normal law at 0. Arguments are broadcast; skewness is not negative.
-
-    >>> import numpy as np
-    >>> from scipy.stats import chi2
-    >>> float(np.round(pearson3_log_sf(np.array((20.0 - 4) / np.sqrt(8)), np.sqrt(2.0)), 6))
-    -7.602105
-    >>> float(np.round(chi2.logsf(20.0, 4), 6))
-    -7.602105
     """
     z, skewness = np.broadcast_arrays(np.asarray(z, dtype=float), np.asarray(skewness, dtype=float))
     shape = 4 / np.square(np.maximum(skewness, NEARLY_NORMAL))
@@ -65,14 +58,6 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
     A shifted gamma law of this skewness (of either sign) becomes nearly normal; what lies beyond
     the end of its support counts as the end.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(np.round(normal_score(np.array(3.0), np.array(0.5)), 3))  # normal tail: .0055
-    2.544
-    >>> float(np.round(np.exp(pearson3_log_sf(np.array(3.0), np.array(0.5))), 4))
-    0.0054
     """
     half, small = _half_skewness(skewness)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -81,16 +66,7 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def from_normal_score(score: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Give the standardised value with this normal score: the inverse of `normal_score`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(np.round(from_normal_score(normal_score(np.array(1.7), np.array(-0.8)), -0.8), 9))
-    1.7
-    >>> from_normal_score(np.array([-4.0, 4.0]), np.array([2.0, -2.0]))
-    array([-inf,  inf])
-    """
+    """Give the standardised value with this normal score: the inverse of `normal_score`."""
     half, small = _half_skewness(skewness)
     root = (score - half / 3) * half / 3 + 1
     inside = (np.maximum(root, 0.0) ** 3 - 1) / half
@@ -104,16 +80,7 @@ def _half_skewness(skewness: FloatArray) -> tuple[FloatArray, AnyArray]:
 
 
 def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Give the normal score of an upper tail: -Phi^-1(P(Z >= z)) for a shifted gamma law, exactly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(np.round(upper_score(np.array(3.0), np.array(0.5)), 3))
-    2.547
-    >>> float(np.round(upper_score(np.array(3.0), np.array(0.0)), 3))
-    3.0
-    """
+    """The normal score of an upper tail: -Phi^-1(P(Z >= z)) for a shifted gamma law, exactly."""
     z, skewness = np.broadcast_arrays(np.asarray(z, dtype=float), np.asarray(skewness, dtype=float))
     log_tail = pearson3_log_sf(z, np.abs(skewness))
     left = skewness <= -NEARLY_NORMAL
@@ -126,25 +93,13 @@ def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def student_tail(z: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
-    """P(T >= z) for Student's law.
-
-    Examples
-    --------
-    >>> round(float(student_tail(2.0, 5)), 6), round(float(student_tail(2.0, np.inf)), 6)
-    (0.05097, 0.02275)
-    """
+    """P(T >= z) for Student's law."""
     many = np.isinf(freedom)
     return np.where(many, ndtr(-np.asarray(z)), stdtr(np.where(many, 1.0, freedom), -np.asarray(z)))
 
 
 def student_quantile(tail: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
-    """The value that Student's law exceeds with this probability.
-
-    Examples
-    --------
-    >>> round(float(student_quantile(0.025, 5)), 6), float(student_quantile(0.0, 5))
-    (2.570582, inf)
-    """
+    """The value that Student's law exceeds with this probability."""
     many, tail = np.isinf(freedom), np.asarray(tail, dtype=float)
     inside = (tail > 0) & (tail < 1)
     within = np.where(inside, tail, 0.5)  # stdtrit has a wrong sign or NaN at the ends

@@ -502,13 +502,6 @@ def residual_autocorrelation(sample: Sample, order: object, lag: int = 1) -> Aut
     With m pairs of T times, the correlation is (sum of z_t z_(t + lag) / m) / (sum of z_t^2 / T),
     and its standard error sqrt(sum of z_t^2 z_(t + lag)^2) / m over the same: products of
     independent times have the mean 0, whatever their variances are. Costs O(n log n).
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> flips = it.Sample([0, 1, 0, 1], [0.5] * 4)
-    >>> residual_autocorrelation(flips, [1, 2, 3, 4]).correlation
-    -1.0
     """
     what = Subject("order")
     checked_count(lag, "lag")

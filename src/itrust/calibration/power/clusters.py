@@ -143,16 +143,7 @@ def within_pairs(values: AnyArray, design: Design) -> FloatArray:
 
 
 def design_effect(noise: AnyArray, design: Design, icc: float) -> FloatArray:
-    """Say how much larger than for independent rows the variance of a sum is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from itrust.data import Design
-    >>> pairs = Design(4, cluster=np.array([0, 0, 1, 1]))
-    >>> design_effect([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0]], pairs, 0.25)
-    array([1.25, 0.75])
-    """
+    """Say how much larger than for independent rows the variance of a sum is."""
     alone = np.square(np.asarray(noise, dtype=float)).sum(axis=-1)
     together = np.square(design.totals(noise)).sum(axis=-1)
     ratio = np.divide(together, alone, out=np.ones_like(alone), where=alone > 0)

@@ -62,12 +62,6 @@ def sobol_points(dimensions: int, count: int, seed: int) -> FloatArray:
     """Spread points evenly over a cube: Sobol's, scrambled at random as Matousek does.
 
     As `scipy.stats.qmc.Sobol` makes them, which takes most of a second to load.
-
-    Examples
-    --------
-    >>> points = sobol_points(2, 4, seed=0)
-    >>> sorted((4 * points[:, 1]).astype(int).tolist())
-    [0, 1, 2, 3]
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     places = np.arange(BITS)
@@ -269,10 +263,15 @@ class Sensitivity:
 
     def directions(self, area: Area, shift: float = 0.05) -> tuple[int, ...]:
         """Ways in which probabilities can be shifted by that much; the better one at least."""
-        p = self.p[area.rows]
-        room = {sign: np.abs(np.clip(p + sign * shift, 0, 1) - p).mean() for sign in (1, -1)}
-        able = tuple(sign for sign in room if room[sign] >= ROOM * shift)
-        return able or (max(room, key=lambda sign: room[sign]),)
+        signs = np.array([1, -1])
+        room = self._moved(area, signs * shift)
+        able = signs[room >= ROOM * shift].tolist()
+        return tuple(able or [int(signs[np.argmax(room)])])
+
+    def _moved(self, area: Area, shifts: FloatArray) -> FloatArray:
+        """How far shifts move the probabilities of a region, which end at 0 and 1, (k,)."""
+        p = self.p[area.rows, None]
+        return np.asarray(np.abs(np.clip(p + shifts, 0, 1) - p).mean(axis=0))
 
     def smallest_both(self, area: Area, wanted: float) -> tuple[float, float]:
         """The smallest shifts up and down that are seen; NaN for a way without room.
@@ -280,7 +279,9 @@ class Sensitivity:
         Where neither way has room (probabilities near 0 and near 1 side by side), the way with
         more of it is taken, and the shift is the one that the rows have on average.
         """
-        fitting = {sign: self._fitting(area, sign) for sign in (1, -1)}
+        fitting = {
+            sign: SHIFTS[self._moved(area, sign * SHIFTS) >= ROOM * SHIFTS] for sign in (1, -1)
+        }
         # Both ways at once, which takes half the time.
         powers = self._powers(area, np.concatenate([s * fitting[s] for s in fitting]), self.n)
         parts = np.split(powers, [fitting[1].size], axis=1)
@@ -294,15 +295,8 @@ class Sensitivity:
         powers = self._powers(area, sign * SHIFTS, self.n)
         shift = self._smallest(area, sign, SHIFTS, powers, wanted)
         if math.isfinite(shift):
-            p = self.p[area.rows]
-            shift = float(np.abs(np.clip(p + sign * shift, 0, 1) - p).mean())
+            shift = float(self._moved(area, np.array([sign * shift]))[0])
         return (shift, math.nan) if sign > 0 else (math.nan, shift)
-
-    def _fitting(self, area: Area, sign: int) -> FloatArray:
-        """The shifts one way that fit between 0 and 1."""
-        p = self.p[area.rows, None]
-        moved = np.abs(np.clip(p + sign * SHIFTS, 0, 1) - p).mean(axis=0)
-        return np.asarray(SHIFTS[moved >= ROOM * SHIFTS])
 
     def _smallest(
         self, area: Area, sign: int, shifts: FloatArray, powers: FloatArray, wanted: float

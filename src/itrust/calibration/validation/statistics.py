@@ -114,18 +114,19 @@ def intercept_and_slope(
     elif not (zeros.size and ones.size):
         reason = Reason.ONE_LABEL
     if reason is not None:
-        return (
-            ValidationStatistic("intercept", reason=reason),
-            ValidationStatistic("slope", reason=reason),
-        )
+        return _missing("intercept", reason), _missing("slope", reason)
     constant, x = np.ones((inside.size, 1)), cells.logit[inside]
     intercept = _fit(tallied, "intercept", inside, constant, x, confidence)
     if inside.size == 1:
-        return intercept, ValidationStatistic("slope", reason=Reason.ONE_PREDICTION)
+        return intercept, _missing("slope", Reason.ONE_PREDICTION)
     if zeros[-1] <= ones[0] or ones[-1] <= zeros[0]:
-        return intercept, ValidationStatistic("slope", reason=Reason.SEPARATED)
+        return intercept, _missing("slope", Reason.SEPARATED)
     both = np.column_stack([constant, x])
     return intercept, _fit(tallied, "slope", inside, both, np.zeros(x.size), confidence)
+
+
+def _missing(name: str, reason: Reason) -> ValidationStatistic:
+    return ValidationStatistic(name, reason=reason)
 
 
 def _fit(
@@ -143,13 +144,13 @@ def _fit(
         features, start, offset, sums.weights, sums.weights1[None]
     )
     if not converged:
-        return ValidationStatistic(name, reason=Reason.SEPARATED)
+        return _missing(name, Reason.SEPARATED)
     value = float(found[-1])
     mean = expit(np.asarray(found @ features.T + offset))
     information = features.T @ ((sums.weights * mean * (1 - mean))[:, None] * features)
     inverse = np.linalg.inv(information)
     variance = float(inverse[-1, -1])  # of independent rows that count alike
-    if tallied.rows is not None or tallied.cells.are_weighted:  # the sandwich
+    if tallied.design is not None or tallied.cells.are_weighted:  # the sandwich
         share = features @ inverse[:, -1]
         zero, one = np.zeros((2, tallied.cells.p.size))
         zero[inside], one[inside] = -mean * share, (1 - mean) * share
@@ -218,13 +219,7 @@ def _has_room(features: FloatArray, weights: FloatArray) -> bool:
 
 
 def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """Make Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots.
-
-    Examples
-    --------
-    >>> restricted_cubic(np.array([-1.0, 0.0, 2.0]), np.array([-1.0, 0.0, 1.0]))[:, 2]
-    array([0. , 0.25, 3. ])
-    """
+    """Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots."""
     if knots.size < 3:
         return np.column_stack([np.ones(x.size), x])
     first, last, before = knots[0], knots[-1], knots[-2]
@@ -272,7 +267,7 @@ def hosmer_lemeshow(tallied: Tallied) -> ValidationStatistic:
     variance = group_variance(groups)
     freedom = int(np.count_nonzero(variance > 0))
     if not freedom:
-        return ValidationStatistic(name, reason=Reason.NO_VARIANCE)
+        return _missing(name, Reason.NO_VARIANCE)
     residual = groups.weights1 - groups.weights * groups.predicted
     value = float(hosmer_lemeshow_of(residual, variance))
     if np.isinf(value):
@@ -304,25 +299,19 @@ def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
     name, cells = "spiegelhalter", tallied.cells
     tilt = 1 - 2 * cells.p
     total = float((cells.sums.weights1 - cells.sums.weights * cells.p) @ tilt)
-    if tallied.rows is None:
+    if tallied.design is None:
         variance = float((cells.sums.squares * cells.p * (1 - cells.p)) @ np.square(tilt))
     else:
         variance = tallied.variance(-cells.p * tilt, (1 - cells.p) * tilt)
     if variance <= 0:
         reason = Reason.NO_VARIANCE if cells.is_certain.all() else Reason.TOSSED
-        return ValidationStatistic(name, reason=Reason.CONTRARY if cells.contrary else reason)
+        return _missing(name, Reason.CONTRARY if cells.contrary else reason)
     z = total / float(np.sqrt(variance))
     return ValidationStatistic(name, z, pvalue=_two_sided(z, tallied.freedom))
 
 
 def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Give the rising values nearest to these in squares.
-
-    Examples
-    --------
-    >>> isotonic(np.array([[3.0, 1.0, 2.0, 5.0]]), np.ones(4))
-    array([[2., 2., 2., 5.]])
-    """
+    """Give the rising values nearest to these in squares."""
     from scipy.optimize import isotonic_regression  # a quarter of a second, so not before
 
     return np.array([isotonic_regression(row, weights=weights).x for row in values])
@@ -353,10 +342,8 @@ def decomposed(cells: PredictionCells) -> list[ValidationStatistic]:
         values |= {name: value, **{prefix + part: v for part, v in parts.items()}}
         values[f"{prefix}uncertainty"] = least
     return [
-        ValidationStatistic(name, value)
-        if np.isfinite(value)
-        else ValidationStatistic(name, reason=Reason.CONTRARY)
-        for name, value in values.items()
+        ValidationStatistic(name, v) if np.isfinite(v) else _missing(name, Reason.CONTRARY)
+        for name, v in values.items()
     ]
 
 
@@ -365,12 +352,12 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
     sums = tallied.cells.sums
     zeros, ones = sums.weights0, sums.weights1
     if not (zeros.any() and ones.any()):
-        return [ValidationStatistic(name, reason=Reason.ONE_LABEL) for name in ("auc", "gini")]
+        return [_missing(name, Reason.ONE_LABEL) for name in ("auc", "gini")]
     below = (np.cumsum(zeros) - zeros / 2) / zeros.sum()  # of each positive: negatives below it
     above = 1 - (np.cumsum(ones) - ones / 2) / ones.sum()
     area = float(ones @ below) / float(ones.sum())
     zero, one = (above - area) / zeros.sum(), (below - area) / ones.sum()
-    if tallied.rows is None:
+    if tallied.design is None:
         variance = 0.0
         for squares, rows, share in (
             (sums.squares0, float(sums.zeros.sum()), zero),
@@ -438,14 +425,7 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
 
 
 def grade_tests(rows: float, events: float, predicted: float) -> dict[str, float]:
-    """P-values of one grade.
-
-    Examples
-    --------
-    >>> tests = grade_tests(100, 5, 0.02)
-    >>> round(tests["binomial"], 4), round(tests["jeffreys"], 4)
-    (0.0508, 0.0286)
-    """
+    """P-values of one grade."""
     many, few = (float(np.exp(-tail)) for tail in _tails(rows, events, predicted))
     low, high = (
         float(tail(events + 0.5, rows - events + 0.5, predicted)) for tail in (betainc, betaincc)

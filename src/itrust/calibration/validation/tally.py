@@ -190,16 +190,6 @@ def _checked_cuts(values: Sequence[float], argument: str) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class DesignRows:
-    """Rows of a design, for variances."""
-
-    design: Design
-    y: FloatArray
-    w: FloatArray
-    cell: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class Tallied:
     """Sums over all rows."""
 
@@ -210,26 +200,26 @@ class Tallied:
     names: tuple[str, ...]
     partition: Partition
     gathered: bool
-    rows: DesignRows | None = None
+    design: Design | None = None
+    rows: tuple[FloatArray, FloatArray, IntArray] | None = None  # labels, weights, cells
 
     @property
     def is_clustered(self) -> bool:
         """Whether some rows were drawn together, so that their labels may go together."""
-        return self.rows is not None and not self.rows.design.rows_are_independent
+        return self.design is not None and not self.design.rows_are_independent
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of variances; infinite for independent draws."""
-        return np.inf if self.rows is None else self.rows.design.freedom
+        return np.inf if self.design is None else self.design.freedom
 
     def variance(self, zero: FloatArray, one: FloatArray) -> float:
         """Variance of a sum over rows of weights times a value of prediction and label."""
-        if self.rows is None:
+        if self.design is None or self.rows is None:
             sums = self.cells.sums
             return float(sums.squares0 @ np.square(zero) + sums.squares1 @ np.square(one))
-        rows = self.rows
-        shares = rows.w * np.where(rows.y == 1, one[rows.cell], zero[rows.cell])
-        return design_variance(rows.design, shares)
+        y, w, cell = self.rows
+        return design_variance(self.design, w * np.where(y == 1, one[cell], zero[cell]))
 
 
 def tallied(source: ScoreSource, partition: Partition) -> Tallied:
@@ -251,11 +241,9 @@ def tallied(source: ScoreSource, partition: Partition) -> Tallied:
     if not few:
         return total.tallied(partition)
     y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
-    cells, by_design = PredictionCells.of_rows(y, p, w), None
-    if design is not None:
-        cell = np.minimum(np.searchsorted(cells.p, p), max(cells.p.size - 1, 0))
-        by_design = DesignRows(design, y, w, cell)
-    return total.tallied(partition, cells, by_design)
+    cells = PredictionCells.of_rows(y, p, w)
+    by_row = y, w, np.minimum(np.searchsorted(cells.p, p), max(cells.p.size - 1, 0))
+    return replace(total.tallied(partition, cells), design=design, rows=by_row)
 
 
 def _unit(weights: FloatArray | None) -> float:
@@ -286,21 +274,11 @@ class TallySums(Additive):
             fine = Sums(*np.zeros((7, CELLS)))
             _add_at(fine, self.places, self.fine)
         _add_at(fine, other.places, other.fine)
-        return TallySums(
-            np.arange(CELLS),
-            fine,
-            self.groups + other.groups,
-            self.between + other.between,
-            self.cuts + other.cuts,
-            self.graded + other.graded,
-        )
+        names = ("groups", "between", "cuts", "graded")
+        rest = (getattr(self, name) + getattr(other, name) for name in names)
+        return TallySums(np.arange(CELLS), fine, *rest)
 
-    def tallied(
-        self,
-        partition: Partition,
-        cells: PredictionCells | None = None,
-        rows: DesignRows | None = None,
-    ) -> Tallied:
+    def tallied(self, partition: Partition, cells: PredictionCells | None = None) -> Tallied:
         """Make what validation needs; of gathered rows, unless cells of single predictions."""
         gathered = cells is None
         if cells is None:
@@ -314,7 +292,7 @@ class TallySums(Additive):
         elif partition.cuts.size:
             names = tuple(_interval(partition.cuts, int(k)) for k in self.cuts.occupied)
             grades = self.cuts.at(self.cuts.occupied)
-        return Tallied(cells, groups, self.between, grades, names, partition, gathered, rows)
+        return Tallied(cells, groups, self.between, grades, names, partition, gathered)
 
 
 def _add_at(sums: Sums, cells: IntArray, others: Sums) -> None:
@@ -366,11 +344,8 @@ class GradeSums:
             _add_grade(both, key, sums)
         _refuse_more(len(both))
         codes = {**self.codes, **other.codes}
-        levels = self.levels
-        if not set(other.levels) <= set(levels):
-            levels = other.levels
-        if not set(self.levels) <= set(levels):  # each of some rows: they were sorted
-            every = {*self.levels, *other.levels}
+        levels, every = max(self.levels, other.levels, key=len), {*self.levels, *other.levels}
+        if len(every) > len(levels):  # each of some rows: they were sorted
             levels = tuple(sorted(every, key=lambda level: codes.get(level, level)))
         return GradeSums(both, {**self.names, **other.names}, levels, codes)
 

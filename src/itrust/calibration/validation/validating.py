@@ -97,8 +97,7 @@ def validation(
     y_true : column of n labels, Sample or Scan
         The labels; or rows that were read already, which hold everything else as well.
     y_prob : column of n probabilities or (n, 2) matrix, optional
-        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
-        the sample.
+        Of the positive label, or of both as of `predict_proba`. Default: those of the sample.
     grades : name of a covariate, or column of n values, optional
         Rating classes of the rows, 50 at most: told as numbers rise, as ordered categories are
         ordered, or by the alphabet, and rows without one last. Default: ten groups of the
@@ -164,21 +163,13 @@ def validated(
         *decomposed(cells),
         *discrimination(tallied, confidence),
     ]
-    if tallied.is_clustered:
-        statistics = [
-            replace(one, reason=Reason.CLUSTERED_REDRAWS)
-            if one.name in DISTANCES and one.reason is None
-            else one
-            for one in statistics
-        ]
-    else:
-        drawn = _redrawn(tallied, draws, random)
-        statistics = [
-            replace(one, exact_pvalue=drawn[one.name][0], expected=drawn[one.name][1])
-            if one.name in drawn and one.value is not None
-            else one
-            for one in statistics
-        ]
+    drawn = {} if tallied.is_clustered else _redrawn(tallied, draws, random)
+    for k, one in enumerate(statistics):
+        if tallied.is_clustered and one.name in DISTANCES and one.reason is None:
+            statistics[k] = replace(one, reason=Reason.CLUSTERED_REDRAWS)
+        elif one.name in drawn and one.value is not None:
+            pvalue, expected = drawn[one.name]
+            statistics[k] = replace(one, exact_pvalue=pvalue, expected=expected)
     return Validation(
         n=int(cells.sums.rows.sum()),
         events=int(cells.sums.ones.sum()),

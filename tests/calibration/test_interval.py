@@ -14,8 +14,7 @@ from scipy.stats import binom
 
 import itrust as it
 from itrust import Dictionary, InputError, Sample, nulls
-from itrust.calibration import BoundFinding, IntervalRun, direction_dictionary
-from itrust.calibration.tails import normal_score
+from itrust.calibration import BoundFinding, IntervalRun, direction_dictionary, normal_score
 from itrust.engines import Factor, Tiles
 from itrust.nulls import redrawn_labels
 

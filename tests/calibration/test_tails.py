@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm, pearson3, t
 
-from itrust.calibration import from_normal_score, normal_score, upper_score
-from itrust.calibration.tails import pearson3_log_sf, student_quantile, student_tail
+from itrust.calibration import (
+    from_normal_score,
+    normal_score,
+    pearson3_log_sf,
+    student_quantile,
+    student_tail,
+    upper_score,
+)
 
 
 @pytest.mark.parametrize("skewness", [0.0, 1e-4, 0.01, 0.3, 1.0, np.sqrt(8), 6.0])

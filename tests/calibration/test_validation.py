@@ -19,8 +19,15 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
 import itrust as it
-from itrust.calibration.bins import CELLS, FINENESS, PredictionCells, fine_cell
-from itrust.calibration.validation import grade_tests, quantile_of, restricted_cubic
+from itrust.calibration.validation import (
+    CELLS,
+    FINENESS,
+    PredictionCells,
+    fine_cell,
+    grade_tests,
+    quantile_of,
+    restricted_cubic,
+)
 from itrust.data import extract
 
 SAME = {"rtol": 1e-8, "atol": 1e-10}

@@ -6,8 +6,6 @@ from scipy import stats
 from scipy.special import expit
 
 import itrust as it
-from itrust.calibration import Partition, tallied, validated
-from itrust.calibration.score_inputs import ScoredRows
 
 ALPHA, RUNS, DRAWS = 0.05, 120, 39
 
@@ -24,8 +22,7 @@ def designs(name, rng):
 
 
 def of(y, p, seed, weights=None):
-    rows = ScoredRows(y, p, weights)
-    return validated(tallied(rows, Partition.of(rows)), 0.95, DRAWS, seed)
+    return it.scores.validation(y, p, sample_weight=weights, draws=DRAWS, rng=seed)
 
 
 def rejections(name, weighted=False):

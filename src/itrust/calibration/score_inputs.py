@@ -52,29 +52,24 @@ ScoreSource = Sample | Scan | ScoredRows
 
 
 def rows_to_score(
-    y_true: object, y_prob: object, sample_weight: object, pos_label: object
+    y_true: object, y_prob: object, sample_weight: object, pos_label: object, x: object = None
 ) -> ScoreSource:
-    """Rows that were read already, or arrays, checked."""
-    if isinstance(y_true, Sample | Scan):
-        given = {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label}
-        refuse_beside_rows(y_true, given)
-        return y_true
-    with in_their_words():
-        return ScoredRows(*read_arrays(y_true, y_prob, sample_weight, pos_label))
-
-
-def refuse_beside_rows(rows: Sample | Scan, given: dict[str, Any]) -> None:
-    """Refuse arrays beside rows that were read already."""
+    """Rows that were read already, beside which no arrays may stand; or arrays, checked."""
+    if not isinstance(y_true, Sample | Scan):
+        with in_their_words():
+            return ScoredRows(*_read_arrays(y_true, y_prob, sample_weight, pos_label))
+    given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}
     for name, value in given.items():
         if value is not None:
             raise InputError(
                 "{argument} goes with arrays, as in score(y_true, y_prob); a {kind} holds all",
                 argument=name,
-                details={"kind": type(rows).__name__},
+                details={"kind": type(y_true).__name__},
             )
+    return y_true
 
 
-def read_arrays(
+def _read_arrays(
     y_true: object, y_prob: object, sample_weight: object, pos_label: object
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Labels, probabilities and weights, each (n,)."""

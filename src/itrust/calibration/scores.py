@@ -26,10 +26,9 @@ from itrust._core import (
 from itrust.calibration.bins import Bins, EqualMass, EqualWidth, Sums, bin_sums
 from itrust.calibration.klce import klce2, klce_test
 from itrust.calibration.score_inputs import (
+    ScoredRows,
     ScoreSource,
     in_their_words,
-    read_arrays,
-    refuse_beside_rows,
     rows_to_score,
 )
 from itrust.calibration.tails import student_quantile
@@ -561,13 +560,11 @@ def _rows_with_covariates(
     y_true: object, y_prob: object, x: object, sample_weight: object, pos_label: object
 ) -> Sample | Scan | None:
     """The rows with their covariates; None where there are fewer than two."""
-    if isinstance(y_true, Sample | Scan):
-        given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}
-        refuse_beside_rows(y_true, given)
-        return y_true
+    rows = rows_to_score(y_true, y_prob, sample_weight, pos_label, x)
+    if not isinstance(rows, ScoredRows) or rows.n < 2:
+        return None if isinstance(rows, ScoredRows) else rows
     with in_their_words():
-        y, p, weights = read_arrays(y_true, y_prob, sample_weight, pos_label)
-        return None if y.size < 2 else Sample(y, p, x, weights=weights, missing="level")
+        return Sample(rows.y, rows.p, x, weights=rows.weights, missing="level")
 
 
 @dataclass(frozen=True)

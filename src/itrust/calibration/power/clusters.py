@@ -17,7 +17,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import ndtr, stdtrit
 
 from itrust._core import (
     AnyArray,
@@ -286,15 +285,6 @@ class ClusterLaw:
         unit = np.unique(self.pilot[:number], return_inverse=True)[1]
         sums = csr_array((np.sqrt(v), (unit, np.arange(number))))
         return SharedNoise(v, sums, self.least * self.n / number, self.icc * self.n / number)
-
-    def student(self, normal: FloatArray, times: float) -> FloatArray:
-        """How much larger Student's quantiles are than normal ones, with so many times the rows."""
-        found = -stdtrit(self.freedom_with(times), ndtr(-normal))
-        return np.maximum(found / normal, 1.0)
-
-    def freedom_with(self, times: float) -> float:
-        """Degrees of freedom with so many times the rows, at least 1."""
-        return max(self.freedom * times, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

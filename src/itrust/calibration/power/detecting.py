@@ -516,10 +516,10 @@ class PowerSetting:
 
     def is_seen(self, area: Area, bias: float, rows: float) -> bool:
         """Whether so many rows show a bias in every direction it can have."""
-        signs = self.sensitivity.directions(area, bias)
-        return not math.isfinite(rows) or all(
-            self._reaches(area, sign * bias, rows) for sign in signs
-        )
+        if not math.isfinite(rows):
+            return True
+        shifts = bias * np.array(self.sensitivity.directions(area, bias))
+        return bool((self.sensitivity.power(area, shifts, rows) >= self.power).all())
 
     def rows_needed(self, area: Area, bias: float) -> float:
         """Rows at which a bias is seen with the wanted power, whichever direction it has."""
@@ -531,9 +531,6 @@ class PowerSetting:
             enough = self.is_seen(area, bias, middle)
             low, high = (low, middle) if enough else (middle, high)
         return high
-
-    def _reaches(self, area: Area, shift: float, rows: float) -> bool:
-        return bool(self.sensitivity.power(area, np.array([shift]), rows)[0] >= self.power)
 
     def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""

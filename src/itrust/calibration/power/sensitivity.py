@@ -32,7 +32,7 @@ from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.power.clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
-from itrust.calibration.tails import pearson3_log_sf
+from itrust.calibration.tails import pearson3_log_sf, student_quantile
 from itrust.data import Points, Predicate
 
 SHIFTS = np.array(
@@ -342,11 +342,14 @@ class Sensitivity:
     def _student(self, checks: IntArray | int, n: float) -> FloatArray:
         """What Student's law makes of critical values with n rows; 1 without clusters."""
         normal = np.asarray(self.normal[checks])
-        return np.ones_like(normal) if self.law is None else self.law.student(normal, n / self.n)
+        if self.law is None:
+            return np.ones_like(normal)
+        student = student_quantile(ndtr(-normal), self._freedom(n))
+        return np.asarray(np.maximum(student / normal, 1.0))
 
-    def _doubt(self, n: float) -> float:
-        """Variance of an estimated standard deviation, relative to it; 0 without clusters."""
-        return 0.0 if self.law is None else 1 / (2 * self.law.freedom_with(n / self.n))
+    def _freedom(self, n: float) -> float:
+        """Degrees of freedom of an estimated variance with n rows; infinite without clusters."""
+        return math.inf if self.law is None else max(self.law.freedom * n / self.n, 1.0)
 
     def _swollen(self, observed: FloatArray, expected: FloatArray | float) -> FloatArray:
         """What values are divided by beside their null spread; see `scaling`."""
@@ -375,7 +378,7 @@ class Sensitivity:
         # How many standard deviations each check is beyond its critical value, on the side on which
         # the shift has moved it; the other side has next to no power.
         beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
-        beyond = beyond / np.sqrt(1 + self._doubt(n) * np.square(critical))
+        beyond = beyond / np.sqrt(1 + np.square(critical) / (2 * self._freedom(n)))
         together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
         return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
 
@@ -440,7 +443,7 @@ class Sensitivity:
         """Power of a quadratic form, given its mean, its diagonal and its noise, (1, k)."""
         spread = np.maximum(expected + change, 0.0)
         critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
-        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
+        doubt = 2 / self._freedom(n) * (critical * null_sd) ** 2
         total_sd = np.sqrt((null_sd * spread / expected) ** 2 + noise + doubt) + 1e-300
         needed = critical * null_sd * self._swollen(spread + own, expected)
         return np.asarray(ndtr((value - needed) / total_sd))[None]
@@ -455,17 +458,8 @@ class _Dense:
     v: FloatArray
     expected: float
     null_sd: float
-    shared: SharedNoise | None = None  # by rows of a cluster
-    effect: float = 1.0  # of clusters, on the null sd
-
-    @classmethod
-    def of(
-        cls, matrix: FloatArray, v: FloatArray, null_sd: float, shared: SharedNoise | None
-    ) -> _Dense:
-        diagonal = np.diagonal(matrix).copy()
-        effect = 1.0 if shared is None else shared.effect(matrix)
-        expected = float(diagonal @ v)
-        return cls(matrix, diagonal, v, expected, effect * null_sd, shared, effect)
+    shared: SharedNoise | None  # by rows of a cluster
+    effect: float  # of clusters, on the null sd
 
     def noise(self, shares: FloatArray) -> FloatArray:
         """Null variances of sums of shares times residuals, (k,)."""
@@ -488,10 +482,14 @@ def _on_some_rows(
     known = min(len(pilot), math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1)))
     some = pilot.take(slice(0, known))
     shared = None if law is None or not plans else law.shared(v[:known])
-    return tuple(
-        _Dense.of(plan.matrix(some), v[:known], float(sd), shared)
-        for plan, sd in zip(plans, null_sd, strict=True)
-    )
+    kernels = []
+    for plan, sd in zip(plans, null_sd.tolist(), strict=True):
+        matrix = plan.matrix(some)
+        diagonal = np.diagonal(matrix).copy()
+        effect = 1.0 if shared is None else shared.effect(matrix)
+        expected = float(diagonal @ v[:known])
+        kernels.append(_Dense(matrix, diagonal, v[:known], expected, effect * sd, shared, effect))
+    return tuple(kernels)
 
 
 def _largest(values: FloatArray, number: int) -> IntArray:

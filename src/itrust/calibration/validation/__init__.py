@@ -1,5 +1,6 @@
 """What validators print about the predictions alone, beside what the test given X says."""
 
+from itrust.calibration.bins import CELLS, FINENESS, PredictionCells, fine_cell
 from itrust.calibration.validation.results import (
     DecisionPoint,
     Grade,

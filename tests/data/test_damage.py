@@ -16,7 +16,7 @@ import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
 from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
-from itrust.data.formats import base, columnar, statistical, tables, text
+from itrust.data.formats import base, statistical, tables, text
 from shell import invoke
 from writers import as_excel, as_spss
 
@@ -42,7 +42,7 @@ def rows_of(path):
 
 
 def with_free_memory(monkeypatch, size):
-    for module in (base, columnar, tables):
+    for module in (base, tables):
         monkeypatch.setattr(module, "free_memory", lambda: size)
     monkeypatch.setattr(base, "SMALL_BYTES", 0)
 
@@ -90,26 +90,6 @@ def test_a_row_group_with_other_rows_than_it_says_is_refused(tmp_path, monkeypat
     some = lambda file, *args, **more: list(whole(file, 10, *args[1:], **more))[:-1]  # noqa: E731
     monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", some)
     with pytest.raises(InputError, match=r"row group 1 of a.parquet has other rows than it says"):
-        rows_of(path)
-
-
-def test_pages_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch):
-    table = pa.table({"y": [0, 1], "text": ["x" * 10**7] * 2})
-    path = parquet(tmp_path / "a.parquet", table, compression="zstd", use_dictionary=False)
-    assert path.stat().st_size < 10**5
-    with_free_memory(monkeypatch, 5 * 10**6)
-    with pytest.raises(InputError, match=r"row group 1 takes .* MB in memory, where 5 MB are free"):
-        rows_of(path)
-    assert FileSet.of(path).table(["y"]).num_rows == 2
-
-
-def test_a_dictionary_that_does_not_fit_when_written_out_is_refused(tmp_path, monkeypatch):
-    codes = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int8()), ["x" * 10_000])
-    path = feather(tmp_path / "a.feather", pa.table({"y": codes}))
-    monkeypatch.setattr(base, "SMALL_BYTES", 10**6)
-    assert rows_of(path).num_rows == 1000
-    with_free_memory(monkeypatch, 10**6)
-    with pytest.raises(InputError, match=r"column 'y' has texts of 10 MB in 1,?000 rows"):
         rows_of(path)
 
 

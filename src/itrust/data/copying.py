@@ -28,6 +28,7 @@ from itrust.data.formats import (
     format_of,
     known_format,
     reading,
+    refused,
 )
 from itrust.data.selection import without_codes
 
@@ -185,8 +186,7 @@ class FileCopy:
     def _changed(self) -> InputError:
         """The error about files whose columns have different numbers of rows."""
         self.source.snapshot.refuse_changes()
-        first = self.source.files[0].name
-        return InputError("{file} cannot be read twice alike; is it whole?", file=first)
+        return refused(self.source.files[0], "{file} cannot be read twice alike; is it whole?")
 
     def _frames(self) -> Iterator[pa.Table]:
         for batch in self.source.rows(self.read):
@@ -216,12 +216,8 @@ def prepare_copy(
     names = (column,) if isinstance(column, str) else tuple(column)
     present = [name for name in names if name in source.names]
     if present:
-        raise InputError(
-            "{argument}: {file} has a column {value} already",
-            argument="column",
-            value=present[0],
-            file=source.files[0].name,
-        )
+        sentence = "{argument}: {file} has a column {value} already"
+        raise refused(source.files[0], sentence, argument="column", value=present[0])
     source.refuse_other_kinds(read)
     first = source.files[0]
     given, target = known_format(first, source.form), known_format(out)

@@ -19,10 +19,10 @@ from itrust.data.formats import (
     Format,
     Room,
     TextForm,
-    decoded,
     known_format,
     reading,
     refuse_lack_of,
+    refused,
 )
 from itrust.data.kinds import Kinds, all_labelled
 from itrust.data.locations import Partitions, Snapshot, named_locations
@@ -36,9 +36,9 @@ MAX_SPARE_BYTES = 2**27  # of columns that may be left out
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
     columns = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+    for column in batch.columns:
         if pa.types.is_dictionary(column.type):
-            column = decoded(column, name)
+            column = column.dictionary_decode()
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us"), safe=False)
         columns.append(column)
@@ -121,34 +121,19 @@ class FileSet:
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows of some columns of a piece; refuses a file that has changed."""
         path, offset = part.path, part.offset
-        with self.snapshot.unchanged(path):
-            batches: Any = self._kind(path).batches(part, self._names_within(path, names))
-            with closing(batches):
-                while True:
-                    with reading(path):
-                        batch = next(batches, None)
-                    if batch is None:
-                        return
-                    self.snapshot.refuse_change(path)  # nobody may read on to the end
-                    if batch.num_rows:
-                        yield self.partitions.completed(batch, names, path, offset)
-                    offset += batch.num_rows
+        batches: Any = self._kind(path).batches(part, self._names_within(path, names))
+        with self.snapshot.unchanged(path), closing(batches):
+            for batch in batches:
+                self.snapshot.refuse_change(path)  # nobody may read on to the end
+                if batch.num_rows:
+                    yield self.partitions.completed(batch, names, path, offset)
+                offset += batch.num_rows
 
     def _kind(self, path: Path) -> Format:
         return known_format(path, self.form)
 
-    @contextmanager
-    def _reading(self, path: Path) -> Iterator[None]:
-        """Turn what cannot be read into one sentence; a file that has changed is told as such."""
-        try:
-            with reading(path):
-                yield
-        except InputError:
-            self.snapshot.refuse_change(path)
-            raise
-
     def _names_of(self, path: Path) -> list[str]:
-        with self._reading(path):
+        with self.snapshot.unchanged(path):
             return list(self._kind(path).schema(path).names)
 
     def _names_within(self, path: Path, names: Sequence[str]) -> list[str]:
@@ -174,7 +159,7 @@ class FileSet:
     def parts(self, rows: int) -> Iterator[FilePart]:
         """The same in pieces of about so many rows that can be read alone."""
         for whole in self.whole_files():
-            with self._reading(whole.path):
+            with self.snapshot.unchanged(whole.path):
                 parts = self._kind(whole.path).parts(whole.path, rows)
             yield from parts
 
@@ -222,7 +207,7 @@ class FileSet:
     def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """All rows as they are, in order and some at a time: text files as text."""
         for path in (part.path for part in self.whole_files()):
-            with self.snapshot.unchanged(path), reading(path):
+            with self.snapshot.unchanged(path):
                 for rows in self._kind(path).untouched(path, self._names_within(path, names)):
                     yield self._as_they_are(rows, path, names)
 
@@ -230,7 +215,7 @@ class FileSet:
         """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows."""
         tables = []
         for path in self.files:
-            with self._reading(path):
+            with self.snapshot.unchanged(path):
                 schema = self._kind(path).untouched_schema(path, self._names_within(path, names))
             tables.append(self._as_they_are(schema.empty_table(), path, names))
         return self._one_type(tables)
@@ -253,7 +238,7 @@ class FileSet:
         """About how many rows there are, told by the files without reading them."""
         rows = 0.0
         for path, state in self.snapshot.states.items():
-            with self._reading(path):
+            with self.snapshot.unchanged(path):
                 count = self._kind(path).about_rows(path)
             rows += state.size / BYTES_OF_A_ROW if count is None else count
         return rows
@@ -288,18 +273,17 @@ class FileSet:
 
     def without_rows(self) -> InputError:
         """The error about files that have columns at most."""
-        first = self.files[0].name
         if len(self.files) == 1:
-            return InputError("{file} holds no rows", file=first)
+            return refused(self.files[0], "{file} holds no rows")
         count = counted(len(self.files), "file")
-        return InputError(f"the {count} hold no rows; the first is {{file}}", file=first)
+        return refused(self.files[0], f"the {count} hold no rows; the first is {{file}}")
 
     @property
     def notes(self) -> list[str]:
         """What a user may not expect of the way files are read; of many files, of the first."""
         notes: list[str] = []
         for path in self.files:
-            with self._reading(path):
+            with self.snapshot.unchanged(path):
                 notes += self._kind(path).notes(path)
             if len(notes) > MAX_NOTES:
                 return [*notes[:MAX_NOTES], "there may be more to say of the files that follow"]
@@ -312,7 +296,7 @@ class FileSet:
         values, and stays one. A covariate that a file keeps as a dictionary is a category.
         """
         path = self.files[0]
-        with self._reading(path):
+        with self.snapshot.unchanged(path):
             labels = self._kind(path).value_labels(path)
         known = {*said.numbers, *said.value_labels}
         unsaid = [name for name in dict.fromkeys(names) if name in labels and name not in known]
@@ -336,7 +320,7 @@ class FileSet:
 
     def _types(self, path: Path, names: Sequence[str]) -> dict[str, pa.DataType]:
         within = self._names_within(path, names)
-        with self._reading(path):
+        with self.snapshot.unchanged(path):
             schema = self._kind(path).schema(path, within)
         return {
             name: schema.field(name).type
@@ -358,10 +342,6 @@ class FileSet:
                     continue
                 known, where = first.setdefault(name, (kind, path))
                 if kind != known:
-                    raise InputError(
-                        f"column {{column}} is {kind}, but {known} in {{other}}; give it one type "
-                        "in all files",
-                        file=path.name,
-                        column=name,
-                        details={"other": where.name},
-                    )
+                    contrast = f"{kind}, but {known} in {{other}}"
+                    sentence = f"column {{column}} is {contrast}; give it one type in all files"
+                    raise refused(path, sentence, column=name, other=where.name)

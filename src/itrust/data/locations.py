@@ -20,7 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import Code, InputError
-from itrust.data.formats import FORMATS, ending_of, format_of, known_format, reading, split_table
+from itrust.data.formats import (
+    FORMATS,
+    ending_of,
+    format_of,
+    known_format,
+    reading,
+    refused,
+    split_table,
+)
 
 HIDDEN = (".", "_", "~$")
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -75,11 +83,9 @@ class Location:
         files = self.all_files()
         formats = sorted({known_format(file).title for file in files})
         if len(formats) > 1:  # one is often made from the other, and rows would count twice
-            raise InputError(
-                f"{{file}} holds files of several formats, {' and '.join(formats)}; name those of "
-                f"one, such as '*{ending_of(files[0])}'",
-                file=self.text,
-            )
+            several = f"files of several formats, {' and '.join(formats)}"
+            cure = f"name those of one, such as '*{ending_of(files[0])}'"
+            raise refused(self.text, f"{{file}} holds {several}; {cure}")
         return [Path(f"{file}::{self.table}") if self.table is not None else file for file in files]
 
     def all_files(self) -> list[Path]:
@@ -91,10 +97,8 @@ class Location:
             files = _within(Path(self.text))
             if not files:
                 *first, last = (kind.title for kind in FORMATS)
-                raise InputError(
-                    f"the folder {{file}} holds no {', '.join(first)} or {last} file",
-                    file=self.text,
-                )
+                known = f"{', '.join(first)} or {last}"
+                raise refused(self.text, f"the folder {{file}} holds no {known} file")
             return files
         if not glob.has_magic(self.text):
             raise InputError("there is no file {value}", argument="path", value=self.text)
@@ -174,12 +178,10 @@ class Partitions:
     def value_of(self, key: str, path: Path) -> pa.Scalar:
         """The value of a key for all rows of a file; refuses a file whose folders lack it."""
         if key not in self.values.get(path, {}):
-            raise InputError(
-                "{file} has no column {column}, and no folder called {example} as others have",
-                file=str(path),
-                column=key,
-                details={"example": f"'{key}=...'"},
+            sentence = (
+                "{file} has no column {column}, and no folder called {example} as others have"
             )
+            raise refused(str(path), sentence, column=key, example=f"'{key}=...'")
         return pa.scalar(self.values[path][key]).cast(self.types[key])
 
     def completed(
@@ -216,13 +218,8 @@ def _keys_in(folders: Iterable[str], file: Path) -> dict[str, str | None]:
             continue
         key, value = _decoded(name), None if text in ("", NOTHING) else _decoded(text)
         if keys.get(key, value) != value:
-            raise InputError(
-                "{file} stands in folders that give {column} two values, {first} and {value}",
-                file=str(file),
-                column=key,
-                value=value,
-                details={"first": repr(keys[key])},
-            )
+            sentence = "{file} stands in folders that give {column} two values, {first} and {value}"
+            raise refused(str(file), sentence, column=key, value=value, first=repr(keys[key]))
         keys[key] = value
     return keys
 
@@ -268,14 +265,14 @@ def _refuse_contradiction(
         same = pc.fill_null(pc.equal(column, meant), fill_value=False)
     row = pc.index(same, value=False).as_py()
     if row >= 0:
-        raise InputError(
-            "{file}: {row} has {value} in column {column}, but stands in the folder {folder}; "
-            "mend one of the two",
-            file=str(path),
+        cell = "{file}: {row} has {value} in column {column}"
+        raise refused(
+            str(path),
+            f"{cell}, but stands in the folder {{folder}}; mend one of the two",
             row=offset + row,
             value=column[row].as_py(),
             column=name,
-            details={"folder": repr(f"{name}={NOTHING if text is None else text}")},
+            folder=repr(f"{name}={NOTHING if text is None else text}"),
         )
 
 
@@ -325,10 +322,11 @@ class Snapshot:
 
     @contextmanager
     def unchanged(self, path: Path) -> Iterator[None]:
-        """Refuse a file that is not what it was before it is read, or not any more afterwards."""
+        """Read a file that is what it was, before and after; what cannot be read is a sentence."""
         self.refuse_change(path)
         try:
-            yield
+            with reading(path):
+                yield
         except InputError:  # a file that changed while it was read may look broken
             self.refuse_change(path)
             raise
@@ -369,4 +367,4 @@ class Snapshot:
 
 
 def _changed(path: Path, change: str, **details: object) -> InputError:
-    return InputError(f"{change}; {{cure}}", file=str(path), details={**details, "cure": CURE})
+    return refused(str(path), f"{change}; {{cure}}", cure=CURE, **details)

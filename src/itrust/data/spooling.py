@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from itrust._core import InputError
-from itrust.data.formats import GZIP, HEAD_BYTES, format_of_bytes, in_bytes, unreadable
+from itrust.data.formats import GZIP, HEAD_BYTES, format_of_bytes, in_bytes, refused, unreadable
 
 VARIABLE = "ITRUST_MAX_INPUT"
 MAX_BYTES = 100 * 10**9
@@ -40,7 +40,7 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
             head = source.read(HEAD_BYTES)
         _refuse_nothing(head, stem)
         if head.startswith(GZIP):
-            raise InputError("{file} is gzipped twice; unpack it once", file=stem)
+            raise refused(stem, "{file} is gzipped twice; unpack it once")
         kind = format_of_bytes(head)
         with gzip.open(spooled) as source:
             blocks = _within(source, stem, "unpacks to more than")
@@ -76,7 +76,7 @@ def max_input() -> int:
 
 def _refuse_nothing(head: bytes, stem: str) -> None:
     if not head:
-        raise InputError("{file} is empty", file=stem)
+        raise refused(stem, "{file} is empty")
 
 
 def _within(stream: BinaryIO | gzip.GzipFile, stem: str, problem: str) -> Iterator[bytes]:
@@ -85,12 +85,8 @@ def _within(stream: BinaryIO | gzip.GzipFile, stem: str, problem: str) -> Iterat
     while block := stream.read(BLOCK_BYTES):
         size += len(block)
         if size > most:
-            raise InputError(
-                f"{{file}} {problem} {{most}}; name the file instead, or set {VARIABLE} to a "
-                "larger number of bytes, such as 500GB",
-                file=stem,
-                details={"most": in_bytes(most)},
-            )
+            cure = f"name the file instead, or set {VARIABLE} to a larger number of bytes"
+            raise refused(stem, f"{{file}} {problem} {in_bytes(most)}; {cure}, such as 500GB")
         yield block
 
 
@@ -100,10 +96,7 @@ def _keep(blocks: Iterator[bytes], path: Path, stem: str) -> None:
         for block in blocks:
             disk = shutil.disk_usage(path.parent)
             if disk.free - len(block) < min(SPARE_BYTES, SPARE_SHARE * disk.total):
-                raise InputError(
-                    "{file} does not fit on the disk that holds temporary files: {free} are left; "
-                    "name the file instead, or set TMPDIR to a folder with more room",
-                    file=stem,
-                    details={"free": in_bytes(disk.free)},
-                )
+                place = f"the disk that holds temporary files: {in_bytes(disk.free)} are left"
+                cure = "name the file instead, or set TMPDIR to a folder with more room"
+                raise refused(stem, f"{{file}} does not fit on {place}; {cure}")
             file.write(block)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from itrust._core import InputError, first_line, listed
+from itrust._core import first_line, listed
 from itrust.data.formats import columnar, statistical, tables, text
 from itrust.data.formats.base import (
     HEAD_BYTES,
@@ -23,9 +23,9 @@ from itrust.data.formats.base import (
     Format,
     Room,
     SeveralTables,
-    decoded,
     in_bytes,
     refuse_lack_of,
+    refused,
     unreadable,
 )
 from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm, about_unpacked
@@ -71,9 +71,8 @@ def known_format(path: Path, form: TextForm = AS_SEEN) -> Format:
     kind = format_of(path)
     if kind is None:
         endings = listed([ending for each in FORMATS for ending in each.endings], max_items=99)
-        raise InputError(
-            f"the ending must be one of {endings} (text files also with .gz)", file=str(path)
-        )
+        sentence = f"the ending must be one of {endings} (text files also with .gz)"
+        raise refused(str(path), sentence)
     return replace(kind, form=form) if isinstance(kind, Delimited) else kind
 
 
@@ -99,25 +98,21 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError:  # Arrow's names of columns, before any value is looked at
-        raise InputError(
-            "the names of the columns are not UTF-8 text; save it as UTF-8", file=path.name
-        ) from None
+        sentence = "the names of the columns are not UTF-8 text; save it as UTF-8"
+        raise refused(path, sentence) from None
     except PermissionError:
-        raise InputError("{file} may not be read by this user", file=path.name) from None
+        raise refused(path, "{file} may not be read by this user") from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         reason = QUOTED_ROW.sub(r"\1", first_line(error))
         if reason == "Empty CSV file":
-            raise InputError("{file} is empty", file=path.name) from None
+            raise refused(path, "{file} is empty") from None
         if "duplicate field names" in reason:
-            raise InputError("names of columns must differ", file=path.name) from None
-        other = _really(path)
-        if other is not None:
-            raise InputError(
-                f"{{file}} is a {other} file, whatever its ending says; rename it", file=path.name
-            ) from None
-        if "conversion error" in reason:
-            raise unreadable(path, reason, "give the column one type") from None
-        raise unreadable(path, reason) from None
+            raise refused(path, "names of columns must differ") from None
+        if other := _really(path):
+            sentence = f"{{file}} is a {other} file, whatever its ending says; rename it"
+            raise refused(path, sentence) from None
+        cure = "give the column one type" if "conversion error" in reason else "is it whole?"
+        raise unreadable(path, reason, cure) from None
 
 
 def _really(path: Path) -> str | None:

@@ -33,6 +33,8 @@ AS_A_STREAM = Code(
     "read them as a stream (--stream), or name fewer columns",
 )
 
+ERROR_FIELDS = {"argument", "column", "row", "value"}
+
 Put: TypeAlias = Callable[[pa.Table], None]
 
 
@@ -94,9 +96,8 @@ class Format(ABC):
 
     def writer(self, path: Path, schema: pa.Schema) -> AbstractContextManager[Put]:  # noqa: ARG002
         """Open a file for rows that come some at a time; refused where `is_written` is not set."""
-        raise InputError(
-            f"{self.title} files are read, not written; take .csv or .parquet", file=path.name
-        )
+        sentence = f"{self.title} files are read, not written; take .csv or .parquet"
+        raise refused(path, sentence)
 
     def write(self, table: pa.Table, path: Path) -> None:
         """Write all rows."""
@@ -112,9 +113,7 @@ class Format(ABC):
         refuse_empty(path)
         with path.open("rb") as file:
             if not self.begins(file.read(HEAD_BYTES)):
-                raise InputError(
-                    f"{{file}} is no {self.title} file, whatever its ending says", file=path.name
-                )
+                raise refused(path, f"{{file}} is no {self.title} file, whatever its ending says")
 
     def value_labels(self, path: Path) -> dict[str, dict[Any, str]]:  # noqa: ARG002
         """What the codes of a column mean, by column, where the file says so."""
@@ -155,11 +154,9 @@ class SeveralTables(Format):
     def refuse_lack_of_table(self, name: str, present: list[str], file: Path) -> None:
         """Raise unless there is a table of this name."""
         if name not in present:
-            raise InputError(
-                f"there is no {self.noun} {{value}}; {{guess}}",
-                file=file.name,
-                value=name,
-                details={"guess": did_you_mean(name, present)},
+            guess = did_you_mean(name, present)
+            raise refused(
+                file, f"there is no {self.noun} {{value}}; {{guess}}", value=name, guess=guess
             )
 
 
@@ -168,25 +165,28 @@ def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputError(
-            f"reading {kind.title} files takes {name}; pip install 'itrust[{extra}]'",
-            file=path.name,
-        ) from None
+        sentence = f"reading {kind.title} files takes {name}; pip install 'itrust[{extra}]'"
+        raise refused(path, sentence) from None
+
+
+def refused(file: Path | str, sentence: str, **fields: Any) -> InputError:
+    """The error about a file; fields that errors do not have by themselves are details."""
+    details = {name: fields.pop(name) for name in {*fields} - ERROR_FIELDS}
+    name = file.name if isinstance(file, Path) else file
+    return InputError(sentence, file=name, details=details, **fields)
 
 
 def unreadable(path: Path, reason: Exception | str, cure: str = "is it whole?") -> InputError:
     """The sentence for a file that its reader gives up on."""
-    return InputError(
-        "{file} cannot be read to its end ({reason}); {cure}",
-        file=path.name,
-        details={"reason": reason if isinstance(reason, str) else first_line(reason), "cure": cure},
-    )
+    reason = reason if isinstance(reason, str) else first_line(reason)
+    sentence = "{file} cannot be read to its end ({reason}); {cure}"
+    return refused(path, sentence, reason=reason, cure=cure)
 
 
 def refuse_empty(path: Path) -> None:
     """Raise if a file has no byte."""
     if not path.stat().st_size:
-        raise InputError("{file} is empty", file=path.name)
+        raise refused(path, "{file} is empty")
 
 
 def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None:
@@ -194,81 +194,44 @@ def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None
     counts = Counter(present)
     twice = [name for name in dict.fromkeys(names or present) if counts[name] > 1]
     if twice:
-        raise InputError(
-            "names of columns must differ; {twice} stands more than once",
-            file=path.name,
-            details={"twice": listed(twice)},
-        )
+        sentence = "names of columns must differ; {twice} stands more than once"
+        raise refused(path, sentence, twice=listed(twice))
     for name in names:
         if name not in counts:
-            raise InputError(
-                "there is no column {column}; {guess}",
-                file=path.name,
-                column=name,
-                details={"guess": did_you_mean(name, present)},
-            )
+            guess = did_you_mean(name, present)
+            raise refused(path, "there is no column {column}; {guess}", column=name, guess=guess)
 
 
 def sound(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
     """The same rows; Arrow's error where they are not what their types say."""
     batch.validate(full=True)
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        for leaf in _leaves(column):
-            _refuse_foreign_times(leaf, name, path)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            _refuse_foreign_times(column, name, path)
     return batch
-
-
-def _leaves(column: pa.Array) -> Iterator[pa.Array]:
-    """The plain columns that a nested one is made of."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaves(column.storage)
-    elif pa.types.is_dictionary(kind):
-        yield from _leaves(column.dictionary)
-    elif pa.types.is_run_end_encoded(kind):
-        yield from _leaves(column.values)
-    elif pa.types.is_struct(kind) or pa.types.is_map(kind):
-        for child in column.flatten() if pa.types.is_struct(kind) else (column.keys, column.items):
-            yield from _leaves(child)
-    elif pa.types.is_nested(kind) and not pa.types.is_union(kind):
-        yield from _leaves(column.flatten())
-    else:
-        yield column
 
 
 def _refuse_foreign_times(column: pa.Array, name: str, path: Path) -> None:
     """Raise for dates that no calendar has: they would wrap around where dates become numbers."""
     kind = column.type
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        return
-    if pa.types.is_date32(kind):
-        steps, column = 1, column.view(pa.int32())
-    else:
-        steps = IN_A_DAY["ms" if pa.types.is_date(kind) else kind.unit]
-        column = column.view(pa.int64())
-    ends = pc.min_max(column)
+    per_day = 1 if pa.types.is_date32(kind) else IN_A_DAY[getattr(kind, "unit", "ms")]
+    ends = pc.min_max(column.view(pa.int32() if pa.types.is_date32(kind) else pa.int64()))
     for end in (ends["min"].as_py(), ends["max"].as_py()):
-        if end is not None and not DAYS[0] <= end // steps <= DAYS[1]:
+        if end is not None and not DAYS[0] <= end // per_day <= DAYS[1]:
             raise no_date(end, name, path)
     try:
         pa.lib.string_to_tzinfo(getattr(kind, "tz", None) or "UTC")
     except (ValueError, LookupError, OSError):
-        raise InputError(
-            "column {column} has the time zone {value}, which is not known here",
-            file=path.name,
-            column=name,
-            value=kind.tz,
-        ) from None
+        sentence = "column {column} has the time zone {value}, which is not known here"
+        raise refused(path, sentence, column=name, value=kind.tz) from None
 
 
 def no_date(value: object, name: str, path: Path) -> InputError:
     """The sentence for a number that stands for no day of our calendar."""
-    return InputError(
-        "column {column} holds {value}, which is no date of the years 1 to 9999",
-        file=path.name,
-        column=name,
-        value=value,
-    )
+    sentence = "column {column} holds {value}, which is no date of the years 1 to 9999"
+    return refused(path, sentence, column=name, value=value)
 
 
 def room_for(share: float = 1.0) -> float:
@@ -286,30 +249,12 @@ class Room:
         """Raise if these rows, on top of those before, do not fit."""
         self.left -= max(batch.nbytes, VALUE_BYTES * batch.num_rows)
         if self.left < 0:
-            raise InputError(
+            size = in_bytes(SHARE * free_memory())
+            sentence = (
                 "the rows of {file} do not fit into memory: they take more than {size}, half of "
-                "what is free; {cure}",
-                file=path.name,
-                details={"size": in_bytes(SHARE * free_memory()), "cure": AS_A_STREAM},
+                "what is free; {cure}"
             )
-
-
-def decoded(column: pa.DictionaryArray, name: str) -> pa.Array:
-    """The values of a dictionary, row by row; refuses a few long ones in very many rows."""
-    values = column.dictionary
-    if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
-        lengths = pc.binary_length(values)
-        size = (pc.max(lengths).as_py() or 0) * len(column)
-        if size > SMALL_BYTES:
-            size = pc.sum(lengths.take(column.indices)).as_py() or 0
-        if size > room_for(SHARE):
-            raise InputError(
-                "column {column} has texts of {size} in {count} rows, more than fits into memory",
-                column=name,
-                count=len(column),
-                details={"size": in_bytes(size)},
-            )
-    return column.dictionary_decode()
+            raise refused(path, sentence, size=size, cure=AS_A_STREAM)
 
 
 def in_bytes(size: float) -> str:

@@ -9,16 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
-from itrust._core import InputError, free_memory
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
     Format,
     Put,
-    in_bytes,
     refuse_empty,
     refuse_lack_of,
-    room_for,
+    refused,
     sound,
 )
 
@@ -52,16 +50,15 @@ class Parquet(Format):
             every = range(file.num_row_groups)
             for number in every if part.row_groups is None else part.row_groups:
                 left = file.metadata.row_group(number).num_rows
-                _refuse_large_group(file, number, names, part.path)
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[number], columns=names):
                     left -= batch.num_rows
+                    refuse_lack_of(names, batch.schema.names, part.path)  # as its other schema says
                     yield sound(batch, part.path)
                 if left:
-                    raise InputError(
-                        "row group {group} of {file} has other rows than it says; is it whole?",
-                        file=part.path.name,
-                        details={"group": number + 1},
+                    sentence = (
+                        "row group {group} of {file} has other rows than it says; is it whole?"
                     )
+                    raise refused(part.path, sentence, group=number + 1)
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
@@ -107,34 +104,8 @@ def _counts(path: Path) -> list[int]:
     about = pa.parquet.read_metadata(path)
     counts = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
     if min(counts, default=0) < 0 or sum(counts) != about.num_rows:
-        raise InputError("{file} contradicts itself on its rows; is it whole?", file=path.name)
+        raise refused(path, "{file} contradicts itself on its rows; is it whole?")
     return counts
-
-
-def _refuse_large_group(
-    file: pa.parquet.ParquetFile, number: int, names: list[str], path: Path
-) -> None:
-    """Raise if some columns of a row group do not fit into memory when they are unpacked."""
-    group, room = file.metadata.row_group(number), room_for()
-    if group.total_byte_size <= room:
-        return
-    # Arrow ends the process where it is asked for a column whose statistics contradict themselves;
-    # its reader, which looks at them first, raises an error.
-    next(file.iter_batches(1, row_groups=[number], columns=names), None)
-    leaves = range(group.num_columns)
-    wanted = [leaf for leaf in leaves if file.schema.column(leaf).path.split(".")[0] in names]
-    size = sum(group.column(leaf).total_uncompressed_size for leaf in wanted)
-    if size > room:
-        raise InputError(
-            "{file} says that row group {group} takes {size} in memory, where {free} are free; if "
-            "that is so, write it in smaller groups",
-            file=path.name,
-            details={
-                "group": number + 1,
-                "size": in_bytes(size),
-                "free": in_bytes(free_memory()),
-            },
-        )
 
 
 class Feather(Format):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import AnyArray, FloatArray, InputError
+from itrust._core import AnyArray, FloatArray
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
@@ -24,6 +24,7 @@ from itrust.data.formats.base import (
     no_date,
     optional_package,
     refuse_lack_of,
+    refused,
     unreadable,
 )
 
@@ -51,7 +52,7 @@ class Statistical(Format):
         """From the file's head."""
         about = self._about(path)
         if None in about.column_names:
-            raise InputError("{file} has columns without a name; is it whole?", file=path.name)
+            raise refused(path, "{file} has columns without a name; is it whole?")
         refuse_lack_of(names, list(about.column_names), path)
         return pa.schema([(name, self._type(about, name)) for name in about.column_names])
 
@@ -106,11 +107,8 @@ class Statistical(Format):
             )
         except (UnicodeDecodeError, package.ReadstatError, package.PyreadstatError) as error:
             if isinstance(error, UnicodeDecodeError) or "encoding" in str(error):
-                raise InputError(
-                    "{file} has text that is not in the encoding that the file names; save it as "
-                    "UTF-8",
-                    file=path.name,
-                ) from None
+                problem = "text that is not in the encoding that the file names"
+                raise refused(path, f"{{file}} has {problem}; save it as UTF-8") from None
             raise unreadable(path, error) from None
         return found
 
@@ -156,7 +154,7 @@ class Stata(Statistical):
             marked = file.read(len(OPENING)) == OPENING
             file.seek(-min(len(CLOSING), path.stat().st_size), os.SEEK_END)
             if marked and file.read() != CLOSING:
-                raise InputError("{file} has lost its end; is it whole?", file=path.name)
+                raise refused(path, "{file} has lost its end; is it whole?")
 
     def time_unit(self, display: str) -> str | None:
         """The letter of formats such as %td or %tcHH:MM; years (%ty) are numbers."""

@@ -30,6 +30,7 @@ from itrust.data.formats.base import (
     in_bytes,
     optional_package,
     refuse_lack_of,
+    refused,
     room_for,
     unreadable,
 )
@@ -116,7 +117,7 @@ def _read_sheet(kind: Excel, file: Path, name: str | None, _state: tuple[int, in
     try:
         book = package.read_excel(file)
         if not book.sheet_names:
-            raise InputError("{file} holds no sheet; is it whole?", file=file.name)
+            raise refused(file, "{file} holds no sheet; is it whole?")
         if name is not None:
             kind.refuse_lack_of_table(name, book.sheet_names, file)
         return _sheet_of(package, book, name or _first_visible(book), file)
@@ -145,11 +146,10 @@ def _refuse_damaged_parts(file: Path) -> None:
                     while block := unpacked.read(BLOCK_BYTES):
                         room -= len(block)
                         if room < 0:
-                            raise InputError(
-                                "{file} unpacks to more than the {free} of memory that are free; "
-                                "save the sheet as .csv",
-                                file=file.name,
-                                details={"free": in_bytes(free_memory())},
+                            size = f"the {in_bytes(free_memory())} of memory that are free"
+                            raise refused(
+                                file,
+                                f"{{file}} unpacks to more than {size}; save the sheet as .csv",
                             )
                         places = PLACE.findall(tail + block)
                         columns.update(letters for letters, _ in places)
@@ -197,12 +197,8 @@ def _sheet_of(package: Any, book: Any, name: str, file: Path) -> Sheet:
     head = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
     titles = [(column[0].as_py() or "").strip() for column in head.columns]
     if not any(titles):
-        raise InputError(
-            "the sheet {value} is empty{cure}",
-            file=file.name,
-            value=name,
-            details={"cure": f"; name another, as {file.name}::{others[0]}" if others else ""},
-        )
+        cure = f"; name another, as {file.name}::{others[0]}" if others else ""
+        raise refused(file, "the sheet {value} is empty{cure}", value=name, cure=cure)
     whole: dict[str, Any] = {
         "schema_sample_rows": None,  # every cell has a say in the type of its column
         "skip_whitespace_tail_rows": True,
@@ -219,13 +215,9 @@ def _sheet_of(package: Any, book: Any, name: str, file: Path) -> Sheet:
     ]
     named = [at for at, title in enumerate(titles) if title]
     if len(nameless) >= len(named):
-        raise InputError(
-            "the first row of the sheet {value} names {named} of {all} columns; if it is a title "
-            "or a merged header, leave one row of names",
-            file=file.name,
-            value=name,
-            details={"named": len(named), "all": len(named) + len(nameless)},
-        )
+        names = f"names {len(named)} of {len(named) + len(nameless)} columns"
+        cure = "if it is a title or a merged header, leave one row of names"
+        raise refused(file, f"the first row of the sheet {{value}} {names}; {cure}", value=name)
     for at in named:
         if pa.types.is_string(columns[at].type):
             try:
@@ -268,11 +260,8 @@ class Database(SeveralTables):
         if len(tables) != 1:
             several = "{file} holds several tables, {tables}; name one of them, as {example}"
             example = f"{file.name}::{(tables or [''])[0]}"
-            raise InputError(
-                several if tables else "{file} holds no table",
-                file=file.name,
-                details={"tables": listed(tables), "example": example},
-            )
+            sentence = several if tables else "{file} holds no table"
+            raise refused(file, sentence, tables=listed(tables), example=example)
         return tables[0]
 
 
@@ -332,13 +321,12 @@ class Sqlite(Database):
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
                 (page,) = connection.execute("PRAGMA page_size").fetchone()
                 if file.stat().st_size % page:  # rows of the last page would be lost silently
-                    raise InputError("{file} has lost its end; is it whole?", file=path.name)
+                    raise refused(path, "{file} has lost its end; is it whole?")
                 yield connection
         except sqlite3.Error as error:
             if "UTF-8" in str(error):
-                raise InputError(
-                    "{file} has text that is not UTF-8; save it as UTF-8", file=path.name
-                ) from None
+                sentence = "{file} has text that is not UTF-8; save it as UTF-8"
+                raise refused(path, sentence) from None
             raise unreadable(path, error) from None
 
 

@@ -34,6 +34,7 @@ from itrust.data.formats.base import (
     Put,
     in_bytes,
     refuse_lack_of,
+    refused,
     unreadable,
 )
 
@@ -299,11 +300,8 @@ class Delimited(TextFile):
         refuse_lack_of(names, schema.names, path)
         for name in names or schema.names:
             if pa.types.is_binary(schema.field(name).type):
-                raise InputError(
-                    "column {column} is not UTF-8 text; save it as UTF-8",
-                    file=path.name,
-                    column=name,
-                )
+                sentence = "column {column} is not UTF-8 text; save it as UTF-8"
+                raise refused(path, sentence, column=name)
         lasting = {
             name: pa.string() if name in self.form.texts else _lasting(schema.field(name).type)
             for name in names
@@ -446,24 +444,17 @@ class JsonLines(TextFile):
         """As the first block of the file looks; refuses names of nested values."""
         block = next(_blocks(path), None)
         if block is None:
-            raise InputError("{file} is empty", file=path.name)
+            raise refused(path, "{file} is empty")
         if not self.begins(block):
-            raise InputError(
-                "{file} must hold an object a line, such as {example}",
-                file=path.name,
-                details={"example": '{"y": 1, "p": 0.7}'},
-            )
+            sentence = "{file} must hold an object a line, such as {example}"
+            raise refused(path, sentence, example='{"y": 1, "p": 0.7}')
         rows = _parsed(path, block, _as_read(_parsed(path, block).schema))
         schema = pa.schema([(name, _lasting_json(rows[name])) for name in rows.column_names])
         refuse_lack_of(names, schema.names, path)
         for name in names:
             if pa.types.is_nested(schema.field(name).type):
-                raise InputError(
-                    "column {column} holds lists or objects; write their values as fields of the "
-                    "line",
-                    file=path.name,
-                    column=name,
-                )
+                what = "lists or objects; write their values as fields of the line"
+                raise refused(path, f"column {{column}} holds {what}", column=name)
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -513,11 +504,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
             file.seek(0)
         while block := file.read(JSON_BLOCK_BYTES) + file.readline(MAX_LINE_BYTES):
             if len(block) >= JSON_BLOCK_BYTES + MAX_LINE_BYTES:
-                raise InputError(
-                    "{file} has a line of more than {size}, which is no row of a table",
-                    file=path.name,
-                    details={"size": in_bytes(MAX_LINE_BYTES)},
-                )
+                sentence = "{file} has a line of more than {size}, which is no row of a table"
+                raise refused(path, sentence, size=in_bytes(MAX_LINE_BYTES))
             if block.strip():
                 _refuse_deep_nesting(block, path)
                 yield block
@@ -534,11 +522,8 @@ def _refuse_deep_nesting(block: bytes, path: Path) -> None:
             return
         brackets = inner
     if brackets:
-        raise InputError(
-            f"{{file}} has values that are nested more than {MAX_DEPTH} deep, which is no row of a "
-            "table",
-            file=path.name,
-        )
+        values = f"values that are nested more than {MAX_DEPTH} deep"
+        raise refused(path, f"{{file}} has {values}, which is no row of a table")
 
 
 def _parsed(
@@ -553,22 +538,15 @@ def _parsed(
         block.decode()
         return pa.json.read_json(io.BytesIO(block), read, parse)
     except UnicodeDecodeError:
-        raise InputError("{file} is not UTF-8 text; save it as UTF-8", file=path.name) from None
+        raise refused(path, "{file} is not UTF-8 text; save it as UTF-8") from None
     except pa.ArrowInvalid as error:
         if other := OTHER_TYPE.search(str(error)):
             first, second = (IN_WORDS.get(kind, kind) for kind in other.group(2, 3))
-            raise InputError(
-                "column {column} holds both {first} and {second}; give it one type",
-                file=path.name,
-                column=other[1],
-                details={"first": first, "second": second},
-            ) from None
+            sentence = f"column {{column}} holds both {first} and {second}; give it one type"
+            raise refused(path, sentence, column=other[1]) from None
         if twice := TWICE.search(str(error)):
-            raise InputError(
-                "names of columns must differ; {column} stands more than once",
-                file=path.name,
-                column=twice[1],
-            ) from None
+            sentence = "names of columns must differ; {column} stands more than once"
+            raise refused(path, sentence, column=twice[1]) from None
         raise unreadable(path, error) from None
 
 

@@ -15,8 +15,8 @@ import pytest
 import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
-from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
-from itrust.data.formats import base, statistical, tables, text
+from itrust.data import FileSet, about_unpacked, known_format, max_input, spool
+from itrust.data.formats import base, tables, text
 from shell import invoke
 from writers import as_excel, as_spss
 
@@ -163,7 +163,7 @@ def test_a_line_without_an_end_is_one_sentence(tmp_path, monkeypatch):
 
 
 def test_wide_texts_of_spss_are_read_few_rows_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(statistical, "MAX_BYTES", 2**12)
+    monkeypatch.setattr(tables, "MAX_BYTES", 2**12)
     table = pa.table({"y": list(range(9)), "text": [f"{k}" * 1000 for k in range(9)]})
     as_spss(table, tmp_path / "a.zsav")
     source = FileSet.of(tmp_path / "a.zsav")
@@ -251,7 +251,7 @@ def test_standard_input_that_holds_no_table_is_one_sentence(held, told, tmp_path
 def test_standard_input_stops_before_the_disk_is_full(tmp_path, monkeypatch):
     def disk(total, free):
         found = shutil._ntuple_diskusage(total, total - free, free)
-        monkeypatch.setattr(spooling.shutil, "disk_usage", lambda _: found)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: found)
 
     for total, free in [(10**12, 10**9), (5 * 10**8, 5 * 10**7)]:
         disk(total, free)
@@ -265,7 +265,7 @@ def test_standard_input_stops_before_the_disk_is_full(tmp_path, monkeypatch):
 def test_a_limit_that_is_no_number_of_bytes_is_one_sentence(given, monkeypatch):
     monkeypatch.setenv("ITRUST_MAX_INPUT", given)
     with pytest.raises(InputError, match="must be a number of bytes such as 20GB, not"):
-        spooling.max_input()
+        max_input()
 
 
 def test_the_command_refuses_a_wrong_limit_and_a_damaged_file_with_2(tmp_path):

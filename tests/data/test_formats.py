@@ -105,7 +105,7 @@ def test_every_format_gives_the_sample_of_a_csv_file(name, lines, tmp_path_facto
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_rows_come_in_batches_that_make_the_whole(name, tmp_path, monkeypatch):
-    for module in ("statistical", "tables"):
+    for module in ("tables",):
         monkeypatch.setattr(f"itrust.data.formats.{module}.BATCH_ROWS", 3)
     monkeypatch.setattr("itrust.data.formats.text.JSON_BLOCK_BYTES", 200)
     rows = pa.concat_tables([ROWS, ROWS])

@@ -66,6 +66,8 @@ from itrust.data.intake import same_index as same_index
 from itrust.data.intake import settle_missing as settle_missing
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.locations import belonging_to as belonging_to
+from itrust.data.locations import max_input as max_input
+from itrust.data.locations import spool as spool
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.multiclass_chunks import FACT_ROWS as FACT_ROWS
 from itrust.data.multiclass_chunks import ClassChunk as ClassChunk
@@ -125,7 +127,6 @@ from itrust.data.selection import without_codes as without_codes
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
-from itrust.data.spooling import spool as spool
 from itrust.data.units import AUTO as AUTO
 from itrust.data.units import UnitColumn as UnitColumn
 from itrust.data.units import Units as Units

@@ -44,12 +44,7 @@ NOTHING = rf"^(?: |[{SIGNS}])*$"
 
 
 def formula_cells(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mark the cells that a spreadsheet program would compute; numbers are none of them.
-
-    >>> cells = ["=1+1", "-3.5", "+1e5", "-1+cmd|' /C calc'!A0", " @SUM(A1)", "a = b", "-", None]
-    >>> formula_cells(pa.chunked_array([cells])).to_pylist()
-    [True, False, False, True, True, False, False, False]
-    """
+    """Mark the cells that a spreadsheet program would compute; numbers are none of them."""
     texts = texts.fill_null("")
     marked = pc.match_substring_regex(texts, FORMULA)
     if not pc.any(marked).as_py():
@@ -67,12 +62,11 @@ def refuse_formula_names(names: Iterable[str]) -> None:
     """Refuse columns that could not be found by their names in a file with quoted cells."""
     for name in names:
         if is_formula(name):
-            raise InputError(
-                "with {argument} the column {value} would be called {quoted}; rename it first",
-                argument="safe_cells",
-                value=name,
-                details={"quoted": shown(QUOTE + name)},
+            quoted = {"quoted": shown(QUOTE + name)}
+            sentence = (
+                "with {argument} the column {value} would be called {quoted}; rename it first"
             )
+            raise InputError(sentence, argument="safe_cells", value=name, details=quoted)
 
 
 @dataclass
@@ -91,11 +85,8 @@ class FormulaCells:
         names = [QUOTE + name if name in odd else name for name in schema.names]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise InputError(
-                "with {argument} two columns would be called {value}; rename one of them",
-                argument="safe_cells",
-                value=twice,
-            )
+            sentence = "with {argument} two columns would be called {value}; rename one of them"
+            raise InputError(sentence, argument="safe_cells", value=twice)
         kinds = [pa.string() if _is_text(kind) else kind for kind in schema.types]
         return pa.schema(list(zip(names, kinds, strict=True)))
 
@@ -160,12 +151,9 @@ class FileCopy:
                     put(rows)
                     advance(whole.num_rows)
         except pa.ArrowInvalid as error:
-            raise InputError(
-                f"{{argument}}: a {path.suffix} file cannot hold these columns ({{reason}}); take "
-                f".parquet",
-                argument="out",
-                details={"reason": str(error)},
-            ) from None
+            problem = f"a {path.suffix} file cannot hold these columns ({{reason}})"
+            sentence = f"{{argument}}: {problem}; take .parquet"
+            raise InputError(sentence, argument="out", details={"reason": str(error)}) from None
 
     def _chunks(self) -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """The number of the first row, all columns as they stand, and those that are read."""
@@ -223,12 +211,11 @@ def prepare_copy(
     given, target = known_format(first, source.form), known_format(out)
     has_cells = isinstance(target, Delimited)
     if safe_cells and not has_cells:
-        raise InputError(
-            "{argument} is for .csv and .tsv files, not for {value}: no other file has cells that "
-            "are taken for formulas; leave it out",
-            argument="safe_cells",
-            value=out.name,
+        reason = "no other file has cells that are taken for formulas"
+        sentence = (
+            f"{{argument}} is for .csv and .tsv files, not for {{value}}: {reason}; leave it out"
         )
+        raise InputError(sentence, argument="safe_cells", value=out.name)
     stored, typed = source.untouched_types(source.names), source.rows_types(read)
     gets_types = target.has_types and not given.has_types
     if gets_types:

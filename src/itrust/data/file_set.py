@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from itrust._core import InputError, IntArray, counted
@@ -58,14 +59,9 @@ class Batch:
 
     def split(self, rows: int) -> tuple[Batch, Batch]:
         """The first rows, and the others."""
-        first = replace(self, rows=self.rows.slice(0, rows), dropped=0)
-        other = replace(self, rows=self.rows.slice(rows))
-        if self.numbers is None:
-            return first, replace(other, offset=self.offset + rows)
-        return (
-            replace(first, numbers=self.numbers[:rows]),
-            replace(other, numbers=self.numbers[rows:]),
-        )
+        numbers = np.arange(self.rows.num_rows) if self.numbers is None else self.numbers
+        first = replace(self, rows=self.rows.slice(0, rows), numbers=numbers[:rows], dropped=0)
+        return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
 
     @contextmanager
     def located(self, chosen: IntArray | None = None) -> Iterator[None]:
@@ -199,8 +195,7 @@ class FileSet:
         """No rows, with types that hold what `rows` gives of all files."""
         tables = []
         for path in self.files:
-            types = self._types(path, names)
-            empty = pa.RecordBatch.from_pylist([], pa.schema([(n, types[n]) for n in names]))
+            empty = pa.RecordBatch.from_pylist([], pa.schema(self._types(path, names).items()))
             tables.append(pa.Table.from_batches([plain_columns(empty)]))
         return self._one_type(tables)
 
@@ -215,9 +210,13 @@ class FileSet:
         """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows."""
         tables = []
         for path in self.files:
+            within = self._names_within(path, names)
             with self.snapshot.unchanged(path):
-                schema = self._kind(path).untouched_schema(path, self._names_within(path, names))
-            tables.append(self._as_they_are(schema.empty_table(), path, names))
+                first = next(self._kind(path).untouched(path, within), None)
+                schema = self._kind(path).schema(path, within) if first is None else first.schema
+            nothing = pa.schema([(n, pa.null()) for n in within if n not in schema.names])
+            empty = pa.unify_schemas([schema, nothing]).empty_table().select(within)
+            tables.append(self._as_they_are(empty, path, names))
         return self._one_type(tables)
 
     def _one_type(self, tables: Iterable[pa.Table]) -> pa.Table:

@@ -1,19 +1,24 @@
 """Where rows are: the files that a path, a pattern or a folder means, and what they were at first.
 
 Names of folders such as `year=2020` are columns, as Hive and Spark write them. A file is known by
-its size and the time of its last change: what is read twice must be the same.
+its size and the time of its last change: what is read twice must be the same. Standard input is
+kept in a file.
 """
 
 from __future__ import annotations
 
 import glob
+import gzip
+import math
 import os
 import re
+import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,19 +27,29 @@ import pyarrow.compute as pc
 from itrust._core import Code, InputError
 from itrust.data.formats import (
     FORMATS,
+    GZIP,
+    HEAD_BYTES,
     ending_of,
     format_of,
+    format_of_bytes,
+    in_bytes,
     known_format,
     reading,
     refused,
     split_table,
+    unreadable,
 )
 
+VARIABLE = "ITRUST_MAX_INPUT"
+MAX_BYTES = 100 * 10**9
+SPARE_BYTES, SPARE_SHARE = 10**9, 1 / 10  # of the disk, which others need, too: the lesser
+BLOCK_BYTES = 2**20
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
 HIDDEN = (".", "_", "~$")
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 WHOLE = re.compile(r"-?[0-9]{1,18}")
-GREW = "{file} grew from {before} to {now} bytes since it was first looked at"
-SHRANK = "{file} shrank from {before} to {now} bytes since it was first looked at"
+RESIZED = "{file} {verb} from {before} to {now} bytes since it was first looked at"
 TOUCHED = "{file} was written or touched since it was first looked at (its time of change differs)"
 VANISHED = "{file} has vanished since it was first looked at"
 APPEARED = "{file} has appeared in {location} since the other files were first looked at"
@@ -67,11 +82,7 @@ class Location:
 
     @property
     def base(self) -> Path:
-        """The folder below which names of folders may differ: that before the first wildcard.
-
-        >>> str(Location("runs/year=20*/*.csv").base), str(Location("*.csv").base)
-        ('runs', '.')
-        """
+        """The folder below which names of folders may differ: that before the first wildcard."""
         if os.path.exists(self.text):
             return Path(self.text)
         parts = Path(self.text).parts
@@ -153,10 +164,8 @@ class Partitions:
         for location, some in files:
             skipped = shared if location.is_file else len(_folders(location.base / "file"))
             keys |= {file: _keys_in(_folders(file)[skipped:], file) for file in some}
-        texts: dict[str, list[str | None]] = {}
-        for pairs in keys.values():
-            for key, text in pairs.items():
-                texts.setdefault(key, []).append(text)
+        names = dict.fromkeys(key for pairs in keys.values() for key in pairs)
+        texts = {key: [pairs[key] for pairs in keys.values() if key in pairs] for key in names}
         return cls(
             {file: pairs for file, pairs in keys.items() if pairs},
             {
@@ -206,11 +215,7 @@ def _folders(file: Path) -> tuple[str, ...]:
 
 
 def _keys_in(folders: Iterable[str], file: Path) -> dict[str, str | None]:
-    """The keys in names of folders that a file stands in.
-
-    >>> _keys_in(["runs", "year=2020", "region=a%2Fb"], Path("a.csv"))
-    {'year': '2020', 'region': 'a/b'}
-    """
+    """The keys in names of folders that a file stands in."""
     keys: dict[str, str | None] = {}
     for part in folders:
         name, sign, text = part.partition("=")
@@ -225,11 +230,7 @@ def _keys_in(folders: Iterable[str], file: Path) -> dict[str, str | None]:
 
 
 def _decoded(text: str) -> str:
-    """Text with signs such as %2F as themselves; what is no such text stays.
-
-    >>> _decoded("S%C3%A3o Paulo"), _decoded("100%"), _decoded("%FF")
-    ('São Paulo', '100%', '%FF')
-    """
+    """Text with signs such as %2F as themselves; what is no such text stays."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -237,11 +238,7 @@ def _decoded(text: str) -> str:
 
 
 def _type_of(texts: Sequence[str]) -> pa.DataType:
-    """Whole numbers where all texts are such, as in a text file; else text.
-
-    >>> _type_of(["01", "-7"]), _type_of(["1", "1.5"]), _type_of([])
-    (DataType(int64), DataType(string), DataType(null))
-    """
+    """Whole numbers where all texts are such, as in a text file; else text."""
     if not texts:
         return pa.null()
     return pa.int64() if all(map(WHOLE.fullmatch, texts)) else pa.string()
@@ -349,10 +346,9 @@ class Snapshot:
                 raise
             raise _changed(path, VANISHED) from None
         if now != before:
-            change = TOUCHED
-            if now.size != before.size:
-                change = GREW if now.size > before.size else SHRANK
-            raise _changed(path, change, before=before.size, now=now.size)
+            change = TOUCHED if now.size == before.size else RESIZED
+            verb = "grew" if now.size > before.size else "shrank"
+            raise _changed(path, change, verb=verb, before=before.size, now=now.size)
 
     def refuse_other_files(self) -> None:
         """Raise if a file has vanished from the folders and patterns, or appeared there."""
@@ -368,3 +364,78 @@ class Snapshot:
 
 def _changed(path: Path, change: str, **details: object) -> InputError:
     return refused(str(path), f"{change}; {{cure}}", cure=CURE, **details)
+
+
+def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
+    """Keep a stream of any known form, gzipped or not, as a file with the right ending.
+
+    Gzipped text stays gzipped, as it is read so: it takes no more of the disk than came.
+    """
+    spooled = folder / "spooled"
+    _keep(_limited(stream, stem, "is larger than"), spooled, stem)
+    with spooled.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head.startswith(GZIP):
+        _refuse_nothing(head, stem)
+        return spooled.rename(folder / f"{stem}{format_of_bytes(head).endings[0]}")
+    try:
+        with gzip.open(spooled) as source:
+            head = source.read(HEAD_BYTES)
+        _refuse_nothing(head, stem)
+        if head.startswith(GZIP):
+            raise refused(stem, "{file} is gzipped twice; unpack it once")
+        kind = format_of_bytes(head)
+        with gzip.open(spooled) as source:
+            blocks = _limited(source, stem, "unpacks to more than")
+            if kind.may_be_gzipped:
+                for _ in blocks:  # to its checksum, within the limit
+                    pass
+                return spooled.rename(folder / f"{stem}{kind.endings[0]}.gz")
+            plain = folder / f"{stem}{kind.endings[0]}"
+            _keep(blocks, plain, stem)
+    except (EOFError, OSError, zlib.error) as error:
+        raise unreadable(Path(stem), error) from None
+    spooled.unlink()
+    return plain
+
+
+def max_input() -> int:
+    """The most bytes that standard input may have, also unpacked; ITRUST_MAX_INPUT sets them."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return MAX_BYTES
+    match = AMOUNT.fullmatch(given.strip())
+    amount = float(match[1]) * UNITS[match[2].lower()] if match else math.inf
+    if math.isinf(amount):  # also of very many digits
+        raise InputError(
+            f"{VARIABLE} must be a number of bytes such as 20GB, not {{value}}", value=given
+        )
+    return int(amount)
+
+
+def _refuse_nothing(head: bytes, stem: str) -> None:
+    if not head:
+        raise refused(stem, "{file} is empty")
+
+
+def _limited(stream: BinaryIO | gzip.GzipFile, stem: str, problem: str) -> Iterator[bytes]:
+    """The blocks of a stream, as long as there are not too many bytes."""
+    size, most = 0, max_input()
+    while block := stream.read(BLOCK_BYTES):
+        size += len(block)
+        if size > most:
+            cure = f"name the file instead, or set {VARIABLE} to a larger number of bytes"
+            raise refused(stem, f"{{file}} {problem} {in_bytes(most)}; {cure}, such as 500GB")
+        yield block
+
+
+def _keep(blocks: Iterator[bytes], path: Path, stem: str) -> None:
+    """Write blocks, as long as they leave something of the disk for others."""
+    with path.open("wb") as file:
+        for block in blocks:
+            disk = shutil.disk_usage(path.parent)
+            if disk.free - len(block) < min(SPARE_BYTES, SPARE_SHARE * disk.total):
+                place = f"the disk that holds temporary files: {in_bytes(disk.free)} are left"
+                cure = "name the file instead, or set TMPDIR to a folder with more room"
+                raise refused(stem, f"{{file}} does not fit on {place}; {cure}")
+            file.write(block)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from itrust._core import first_line, listed
-from itrust.data.formats import columnar, statistical, tables, text
+from itrust.data.formats import columnar, tables, text
 from itrust.data.formats.base import (
     HEAD_BYTES,
     FilePart,
@@ -30,21 +30,12 @@ from itrust.data.formats.base import (
 )
 from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm, about_unpacked
 
-FORMATS: tuple[Format, ...] = (
-    *text.FORMATS,
-    *columnar.FORMATS,
-    *statistical.FORMATS,
-    *tables.FORMATS,
-)
+FORMATS: tuple[Format, ...] = (*text.FORMATS, *columnar.FORMATS, *tables.FORMATS)
 QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 
 
 def split_table(path: str | Path) -> tuple[Path, str | None]:
-    """The file itself, and the table or sheet that is named behind it.
-
-    >>> [str(part) for part in split_table("homes.sqlite::scores")], split_table("a::b.csv")[1]
-    (['homes.sqlite', 'scores'], None)
-    """
+    """The file itself, and the table or sheet that is named behind it, as in `homes.db::scores`."""
     if "::" not in str(path):
         return Path(path), None
     splits = (kind.split(path) for kind in FORMATS if isinstance(kind, SeveralTables))
@@ -77,11 +68,7 @@ def known_format(path: Path, form: TextForm = AS_SEEN) -> Format:
 
 
 def format_of_bytes(head: bytes) -> Format:
-    r"""The format of a stream by its first bytes; text has commas or tabs.
-
-    >>> [format_of_bytes(head).title for head in (b"PAR1", b"y\tp, q\tr\n", b"y,p\n", b'{"y": 1}')]
-    ['Parquet', 'TSV', 'CSV', 'JSON lines']
-    """
+    """The format of a stream by its first bytes; text has commas or tabs."""
     for kind in FORMATS:
         if kind.begins(head):
             return kind

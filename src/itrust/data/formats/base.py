@@ -42,8 +42,7 @@ Put: TypeAlias = Callable[[pa.Table], None]
 class FilePart:
     """A piece of the rows: a file or some row groups of a Parquet file.
 
-    `start` is the number of its first row that counts in the whole, `offset` in its file;
-    `rows` is how many it holds, where the file says so.
+    Its first row has the number `start` in the whole, `offset` in its file; `rows` may be unknown.
     """
 
     path: Path
@@ -84,11 +83,6 @@ class Format(ABC):
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of some columns, in order."""
 
-    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
-        """The types that `untouched` gives; if they do not last, those of the first rows."""
-        schema = self.schema(path, names)
-        return pa.schema([schema.field(name) for name in names], schema.metadata)
-
     def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
         """All rows as they stand in the file, in order, some at a time; by default as read."""
         for batch in self.batches(FilePart(path), names):
@@ -100,7 +94,6 @@ class Format(ABC):
         raise refused(path, sentence)
 
     def write(self, table: pa.Table, path: Path) -> None:
-        """Write all rows."""
         with self.writer(path, table.schema) as put:
             put(table)
 

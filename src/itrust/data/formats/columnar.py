@@ -20,7 +20,7 @@ from itrust.data.formats.base import (
     sound,
 )
 
-GROUP_ROWS, GROUP_BYTES = 2**20, 2**27  # of a row group that is written, whichever comes first
+GROUP_ROWS = 2**20  # of a row group that is written, at most
 BUFFER_BYTES = 2**20  # that are read at once of a column
 PACKED = "lz4" if pa.Codec.is_available("lz4") else None
 
@@ -32,7 +32,6 @@ class Parquet(Format):
     has_categories = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """From the footer."""
         refuse_empty(path)
         schema = pa.parquet.read_schema(path)
         refuse_lack_of(names, schema.names, path)
@@ -62,30 +61,13 @@ class Parquet(Format):
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
-        """With checksums of pages; rows are gathered to groups of a good size."""
-        tables: list[pa.Table] = []
-
-        def flush() -> None:
-            if tables:
-                file.write_table(pa.concat_tables(tables), GROUP_ROWS)
-                tables.clear()
-
-        def put(table: pa.Table) -> None:
-            tables.append(table)
-            rows, size = sum(t.num_rows for t in tables), sum(t.nbytes for t in tables)
-            if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-                flush()
-
         with pa.parquet.ParquetWriter(path, schema, write_page_checksum=True) as file:
-            yield put
-            flush()
+            yield lambda table: file.write_table(table, GROUP_ROWS)
 
     def about_rows(self, path: Path) -> float | None:
-        """From the footer."""
         return float(sum(_counts(path)))
 
     def parts(self, path: Path, rows: int) -> list[FilePart]:
-        """Some row groups at a time."""
         parts: list[FilePart] = []
         groups: list[int] = []
         offset = gathered = 0
@@ -116,7 +98,6 @@ class Feather(Format):
     has_categories = one_dictionary = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """From the file's footer."""
         refuse_empty(path)
         with pa.OSFile(str(path)) as raw, pa.ipc.open_file(raw) as file:
             schema = file.schema
@@ -128,10 +109,7 @@ class Feather(Format):
         schema = self.schema(part.path, names)
         fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(n) for n in names])
         # Not the dataset reader: it reads ahead as far as memory goes if its rows are not wanted.
-        with (
-            pa.OSFile(str(part.path)) as raw,
-            pa.ipc.open_file(raw, options=fields) as file,
-        ):
+        with pa.OSFile(str(part.path)) as raw, pa.ipc.open_file(raw, options=fields) as file:
             for number in range(file.num_record_batches):
                 batch = sound(file.get_batch(number).select(names), part.path)
                 for first in range(0, batch.num_rows, BATCH_ROWS):
@@ -139,13 +117,11 @@ class Feather(Format):
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
-        """As Arrow writes tables by default."""
         packing = pa.ipc.IpcWriteOptions(compression=PACKED)
         with pa.ipc.new_file(str(path), schema, options=packing) as file:
             yield lambda table: file.write_table(table, BATCH_ROWS)
 
     def about_rows(self, path: Path) -> float | None:
-        """From the heads of its batches."""
         from pyarrow.dataset import dataset  # which takes a while to load
 
         return float(dataset(path, format="ipc").count_rows())

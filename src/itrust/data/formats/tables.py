@@ -1,10 +1,13 @@
-"""Files that hold several tables: Excel's workbooks, SQLite's and DuckDB's databases.
+"""Files of other programs: Excel's workbooks, SQLite's and DuckDB's databases, Stata's and SPSS's.
 
-Databases are opened for reading only, and names of tables and columns are always quoted.
+Databases are opened for reading only, and names of tables and columns are always quoted. Codes of
+statistics packages stay numbers; what they mean is in `value_labels`. Missing values of any kind
+(Stata's `.` and `.a` to `.z`, SPSS's system and user-missing ones, empty text) are null.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import zipfile
@@ -15,19 +18,21 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from itrust._core import InputError, free_memory, listed
+from itrust._core import AnyArray, FloatArray, InputError, free_memory, listed
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
     Format,
     SeveralTables,
     in_bytes,
+    no_date,
     optional_package,
     refuse_lack_of,
     refused,
@@ -52,6 +57,9 @@ NOTHING = pa.array(pa.csv.ConvertOptions().null_values, pa.string())  # as in a 
 DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 MAX_VALUE_BYTES = 2**26
 ROW_NUMBERS = ("rowid", "_rowid_", "oid")  # what SQLite calls them, unless columns have the name
+OPENING, CLOSING = b"<stata_dta>", b"</stata_dta>"
+VALUE_BYTES, MAX_BYTES = 64, 2**28  # of a value at least, as Python holds it; of rows read at once
+FIRST_DAY, LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
 @dataclass(frozen=True)
@@ -80,16 +88,13 @@ class Excel(SeveralTables):
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Parts of the sheet, which is in memory as a whole."""
         self.schema(part.path, names)
         yield from self._sheet(part.path).rows.select(names).to_batches(BATCH_ROWS)
 
     def about_rows(self, path: Path) -> float | None:
-        """Of the sheet in memory."""
         return float(self._sheet(path).rows.num_rows)
 
     def notes(self, path: Path) -> list[str]:
-        """Which sheet was taken, and what of it was left out."""
         sheet, (file, named) = self._sheet(path), self.split(path)
         notes = []
         if sheet.others and named is None:
@@ -168,20 +173,12 @@ def _refuse_damaged_parts(file: Path) -> None:
 
 
 def _number_of(letters: bytes) -> int:
-    """The number of a column, from 1.
-
-    >>> [_number_of(letters) for letters in (b"A", b"Z", b"AA", b"XFD")]
-    [1, 26, 27, 16384]
-    """
+    """The number of a column from 1: 27 for AA."""
     return sum((letter - 64) * 26**place for place, letter in enumerate(reversed(letters)))
 
 
 def _letters(number: int) -> str:
-    """The name of a column in a sheet, of its number from 0.
-
-    >>> [_letters(number) for number in (0, 25, 26, 701, 702)]
-    ['A', 'Z', 'AA', 'ZZ', 'AAA']
-    """
+    """The letters of a column in a sheet, of its number from 0."""
     before, last = divmod(number, 26)
     return (_letters(before - 1) if before else "") + chr(ord("A") + last)
 
@@ -244,18 +241,17 @@ def _tidy(column: pa.Array) -> pa.Array:
 
 
 class Database(SeveralTables):
-    """A database: its only table, or the one that is named."""
+    """A database: its only table, or view where there is no table, or the one that is named."""
 
-    @abstractmethod
-    def tables(self, connection: Any) -> tuple[list[str], list[str]]:
-        """Names of the tables to choose from by themselves, and of all that can be named."""
+    listing: ClassVar[str]  # the query for kinds and names
 
     def chosen(self, connection: Any, path: Path) -> str:
-        """The table that a path means."""
         file, name = self.split(path)
-        tables, known = self.tables(connection)
+        known = connection.execute(self.listing).fetchall()
+        names: list[str] = [table for _, table in known]
+        tables = [table for kind, table in known if kind == "table"] or names
         if name is not None:
-            self.refuse_lack_of_table(name, known, file)
+            self.refuse_lack_of_table(name, names, file)
             return name
         if len(tables) != 1:
             several = "{file} holds several tables, {tables}; name one of them, as {example}"
@@ -272,9 +268,12 @@ class Sqlite(Database):
     named_only = (".db",)  # of many programs, and most hold no data of their users
     magic = (b"SQLite format 3\0",)
     beside = ("-wal",)
+    listing = (
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+    )
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """From all values of the table, in one pass."""
         with self._opened(path) as connection:
             table = self.chosen(connection, path)
             declared = _declared_types(connection, table)
@@ -301,15 +300,6 @@ class Sqlite(Database):
                 arrays = [_array(values[name], schema.field(name).type) for name in names]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def tables(self, connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
-        """Tables, or views where there is no table; both can be named."""
-        known = connection.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') "
-            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-        ).fetchall()
-        names = [name for _, name in known]
-        return [name for kind, name in known if kind == "table"] or names, names
-
     @contextmanager
     def _opened(self, path: Path) -> Iterator[sqlite3.Connection]:
         file, _ = self.split(path)
@@ -331,16 +321,11 @@ class Sqlite(Database):
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever it holds.
-
-    >>> print(quoted('a"; DROP TABLE b; --'))
-    "a""; DROP TABLE b; --"
-    """
+    """A name as SQL takes it, whatever it holds."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _declared_types(connection: sqlite3.Connection, table: str) -> dict[str, str]:
-    """The columns with the types that they were declared with."""
     about = connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
     return {name: declared.upper() for name, declared in about}
 
@@ -383,7 +368,6 @@ def _type(kinds: str) -> pa.DataType:
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values of a column that may mix types, as one type."""
     if pa.types.is_temporal(kind):
         return pa.array(values, pa.string()).cast(kind)
     if pa.types.is_binary(kind):
@@ -400,13 +384,15 @@ class Duckdb(Database):
     title, endings = "DuckDB", (".duckdb",)
     beside = (".wal",)
     has_categories = True
+    listing = (
+        "SELECT 'table', table_name FROM information_schema.tables "
+        "WHERE table_type = 'BASE TABLE' AND table_schema = 'main' ORDER BY table_name"
+    )
 
     def begins(self, head: bytes) -> bool:
-        """Behind a checksum."""
         return head[8:12] == b"DUCK"
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """That of the table."""
         with self._opened(path) as connection:
             rows = connection.sql(f"SELECT * FROM {quoted(self.chosen(connection, path))} LIMIT 0")
             schema = pa.RecordBatchReader.from_stream(rows).schema
@@ -414,22 +400,12 @@ class Duckdb(Database):
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Rows in the order in which they were inserted."""
         self.schema(part.path, names)
         with self._opened(part.path) as connection:
             table = quoted(self.chosen(connection, part.path))
             rows = connection.sql(f"SELECT {', '.join(map(quoted, names))} FROM {table}")
             for batch in pa.RecordBatchReader.from_stream(rows):
                 yield from pa.Table.from_batches([batch]).to_batches(BATCH_ROWS)
-
-    def tables(self, connection: Any) -> tuple[list[str], list[str]]:
-        """Those of the schema `main`."""
-        rows = connection.execute(
-            "SELECT table_name FROM information_schema.tables "
-            "WHERE table_type = 'BASE TABLE' AND table_schema = 'main' ORDER BY table_name"
-        ).fetchall()
-        names = [name for (name,) in rows]
-        return names, names
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[Any]:
@@ -443,4 +419,176 @@ class Duckdb(Database):
             raise unreadable(path, error) from None
 
 
-FORMATS: tuple[Format, ...] = (Excel(), Sqlite(), Duckdb())
+class Statistical(Format):
+    """Rows of a statistics package, some ten thousand at a time."""
+
+    extra: ClassVar[str]
+    reader: ClassVar[str]
+    is_written = False
+
+    @abstractmethod
+    def time_unit(self, display: str) -> str | None:
+        """What numbers that are displayed so count, if they are dates."""
+
+    @abstractmethod
+    def times(self, numbers: FloatArray, unit: str) -> AnyArray:
+        """Numbers as dates (datetime64 of days or microseconds)."""
+
+    def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
+        about = self._about(path)
+        if None in about.column_names:
+            raise refused(path, "{file} has columns without a name; is it whole?")
+        refuse_lack_of(names, list(about.column_names), path)
+        return pa.schema([(name, self._type(about, name)) for name in about.column_names])
+
+    def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
+        schema, about = self.schema(part.path, names), self._about(part.path)
+        first = 0
+        most = rows = _rows_at_once(about, names)
+        while rows == most:
+            columns, _ = self._read(part.path, usecols=names, row_offset=first, row_limit=most)
+            rows = len(next(iter(columns.values()), ()))
+            first += rows
+            arrays = [
+                self._array(columns[name], schema.field(name), self._unit(about, name), part.path)
+                for name in names
+            ]
+            if rows:
+                yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def about_rows(self, path: Path) -> float | None:
+        rows = self._about(path).number_rows
+        return None if rows is None else float(rows)
+
+    def value_labels(self, path: Path) -> dict[str, dict[Any, str]]:
+        """What codes mean, without those that stand for a missing value."""
+        about = self._about(path, user_missing=True)
+        found: dict[str, dict[Any, str]] = {}
+        for name, labels in about.variable_value_labels.items():
+            is_text = about.readstat_variable_types[name] == "string"
+            if self._unit(about, name) is None:
+                ranges = about.missing_ranges.get(name, [])
+                found[name] = {
+                    _whole(code): text
+                    for code, text in labels.items()
+                    if isinstance(code, str) == is_text  # a letter is one of .a to .z
+                    and not any(one["lo"] <= code <= one["hi"] for one in ranges)
+                }
+        return {name: labels for name, labels in found.items() if labels}
+
+    def _about(self, path: Path, *, user_missing: bool = False) -> Any:
+        return self._read(path, metadataonly=True, user_missing=user_missing)[1]
+
+    def _read(self, path: Path, **settings: Any) -> tuple[dict[str, list[Any]], Any]:
+        package = optional_package("pyreadstat", self, self.extra, path)
+        self.refuse_other_start(path)
+        read = getattr(package, self.reader)
+        try:
+            found: tuple[dict[str, list[Any]], Any] = read(
+                path, output_format="dict", disable_datetime_conversion=True, **settings
+            )
+        except (UnicodeDecodeError, package.ReadstatError, package.PyreadstatError) as error:
+            if isinstance(error, UnicodeDecodeError) or "encoding" in str(error):
+                problem = "text that is not in the encoding that the file names"
+                raise refused(path, f"{{file}} has {problem}; save it as UTF-8") from None
+            raise unreadable(path, error) from None
+        return found
+
+    def _unit(self, about: Any, name: str) -> str | None:
+        return self.time_unit(about.original_variable_types[name] or "")
+
+    def _type(self, about: Any, name: str) -> pa.DataType:
+        stored = about.readstat_variable_types[name]
+        if stored.startswith("string"):
+            return pa.string()
+        unit = self._unit(about, name)
+        if unit is not None:
+            example = self.times(np.zeros(0), unit)
+            return pa.date32() if example.dtype == "datetime64[D]" else pa.timestamp("us")
+        return pa.int64() if stored.startswith("int") else pa.float64()
+
+    def _array(self, values: list[Any], field: pa.Field, unit: str | None, path: Path) -> pa.Array:
+        if pa.types.is_string(field.type):
+            return pa.array([text or None for text in values], field.type)
+        if unit is None:
+            return pa.array(values, field.type)
+        numbers = np.array(values, dtype=np.float64)
+        missing = np.isnan(numbers)
+        times = self.times(np.where(missing, 0.0, numbers), unit)
+        odd = ~missing & ((times < FIRST_DAY) | (times > LAST_DAY))
+        if odd.any():
+            raise no_date(float(numbers[odd][0]), field.name, path)
+        return pa.array(times, field.type, mask=missing)
+
+
+class Stata(Statistical):
+    """Stata's .dta, of any version."""
+
+    title, endings, extra, reader = "Stata", (".dta",), "stata", "read_dta"
+    # Versions 102 to 115 begin with their number, the byte order and a 1.
+    magic = (OPENING, *(bytes([v, order, 1]) for v in range(102, 116) for order in (1, 2)))
+
+    def refuse_other_start(self, path: Path) -> None:
+        """Raise for a file that was cut off, too: labels of values stand at the end."""
+        super().refuse_other_start(path)
+        with path.open("rb") as file:
+            marked = file.read(len(OPENING)) == OPENING
+            file.seek(-min(len(CLOSING), path.stat().st_size), os.SEEK_END)
+            if marked and file.read() != CLOSING:
+                raise refused(path, "{file} has lost its end; is it whole?")
+
+    def time_unit(self, display: str) -> str | None:
+        """The letter of formats such as %td or %tcHH:MM; years (%ty) are numbers."""
+        found = re.match(r"%-?(?:t([cCdwmqh])|(d))", display)
+        return (found[1] or found[2]) if found else None
+
+    def times(self, numbers: FloatArray, unit: str) -> AnyArray:
+        """Counted from 1960; weeks, months, quarters and half-years are their first day."""
+        if unit in "cC":  # %tC counts up to 27 leap seconds, which no calendar here knows
+            return np.datetime64("1960-01-01", "us") + _steps(numbers * 1000, "us")
+        whole = np.floor(numbers)
+        if unit == "w":  # every year has 52
+            years = np.datetime64("1960") + _steps(whole // 52, "Y")
+            return years.astype("datetime64[D]") + _steps(whole % 52 * 7, "D")
+        step, length = {"d": ("D", 1), "m": ("M", 1), "q": ("M", 3), "h": ("M", 6)}[unit]
+        first: AnyArray = np.array("1960-01-01", f"datetime64[{step}]")
+        return (first + _steps(whole * length, step)).astype("datetime64[D]")
+
+
+class Spss(Statistical):
+    """SPSS's .sav, and its compressed form."""
+
+    title, endings, extra, reader = "SPSS", (".sav", ".zsav"), "spss", "read_sav"
+    magic = (b"$FL2", b"$FL3")
+
+    def time_unit(self, display: str) -> str | None:
+        """Days or microseconds for dates; times of day and lengths of time are seconds."""
+        name = display.rstrip("0123456789.")
+        if name in ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"):
+            return "D"
+        return "us" if name in ("DATETIME", "YMDHMS") else None
+
+    def times(self, numbers: FloatArray, unit: str) -> AnyArray:
+        if unit == "D":
+            return np.datetime64("1582-10-14") + _steps(np.floor(numbers / 86_400), "D")
+        return np.datetime64("1582-10-14", "us") + _steps(numbers * 1e6, "us")
+
+
+def _steps(numbers: FloatArray, unit: str) -> AnyArray:
+    """Numbers as lengths of time; what is far beyond the calendar stays beyond it."""
+    farthest = 4e6 * {"D": 1, "M": 1, "Y": 1}.get(unit, 86_400_000_000)
+    return np.round(np.clip(numbers, -farthest, farthest)).astype(f"timedelta64[{unit}]")
+
+
+def _rows_at_once(about: Any, names: Sequence[str]) -> int:
+    """How many rows take little memory, however wide their texts are."""
+    width = sum(max(about.variable_storage_width.get(name, 0), VALUE_BYTES) for name in names)
+    return max(1, min(BATCH_ROWS, MAX_BYTES // max(int(width), 1)))
+
+
+def _whole(code: Any) -> Any:
+    """1.0 as 1: codes are counted in whole numbers."""
+    return int(code) if isinstance(code, float) and code.is_integer() else code
+
+
+FORMATS: tuple[Format, ...] = (Stata(), Spss(), Excel(), Sqlite(), Duckdb())

@@ -9,7 +9,6 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -48,7 +47,6 @@ MAX_BLOCK_BYTES = 2**22  # once types are known: Arrow reads up to 32 blocks ahe
 JSON_BLOCK_BYTES = 2**23
 MAX_LINE_BYTES = 2**26
 NULLS = pa.csv.ConvertOptions().null_values
-SEPARATORS = (",", ";", "\t", "|")
 NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 UNFIT = "\"'.\r\n\0"  # to separate columns
 SPELT = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -62,14 +60,6 @@ ESCAPED, TEXT = re.compile(rb"\\.", re.DOTALL), re.compile(rb'"[^"]*"')
 NO_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 OTHER_TYPE = re.compile(r"Column\(/(.*)\) changed from (\w+) to (\w+)")
 TWICE = re.compile(r"Column\(/(.*)\) was specified twice")
-IN_WORDS = {
-    "number": "numbers",
-    "string": "text",
-    "boolean": "booleans",
-    "object": "objects",
-    "array": "lists",
-}
-
 DateOrder = Literal["dmy", "mdy"]
 
 
@@ -93,23 +83,17 @@ class TextForm:
         if self.separator is not None:
             sign = NAMES.get(self.separator, self.separator)
             if len(sign) != 1 or sign.isalnum() or not sign.isascii() or sign in UNFIT:
-                raise InputError(
-                    "{argument} takes one ASCII sign, or tab, not {value}",
-                    argument="sep",
-                    value=self.separator,
-                )
+                sentence = "{argument} takes one ASCII sign, or tab, not {value}"
+                raise InputError(sentence, argument="sep", value=self.separator)
             object.__setattr__(self, "separator", sign)
         if self.decimal is not None:
             checked_choice(self.decimal, "decimal", (".", ","))
         if self.dates is not None:
             checked_choice(self.dates, "dates", get_args(DateOrder))
         if self.separator is not None and self.separator == self.decimal:
-            raise InputError(
-                "{argument} and {other} cannot both be {value}",
-                argument="decimal",
-                value=self.decimal,
-                details={"other": Setting("sep")},
-            )
+            sentence, other = "{argument} and {other} cannot both be {value}", Setting("sep")
+            details = {"other": other}
+            raise InputError(sentence, argument="decimal", value=self.decimal, details=details)
 
 
 AS_SEEN = TextForm()
@@ -121,7 +105,6 @@ class TextFile(Format):
     may_be_gzipped = True
 
     def about_rows(self, path: Path) -> float | None:
-        """By the length of its first lines."""
         with path.open("rb") as raw:
             file = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
             try:
@@ -145,7 +128,6 @@ def about_unpacked(path: Path) -> float:
 
 
 def _unpacked(path: Path) -> BinaryIO:
-    """A file as bytes of text."""
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP
     return cast(BinaryIO, gzip.open(path) if packed else path.open("rb"))
@@ -184,7 +166,6 @@ class Delimited(TextFile):
     has_types = False
 
     def form_of(self, path: Path) -> TextForm:
-        """The form that a file like this one is written in."""
         seen = self.dialect(path)
         return replace(self.form, separator=seen.separator, decimal=seen.decimal)
 
@@ -195,19 +176,16 @@ class Delimited(TextFile):
         return _dialect_of(path, self.separator, said, (state.st_mtime_ns, state.st_size))
 
     def notes(self, path: Path) -> list[str]:
-        """What was seen of the way it is written, and not told."""
-        seen, notes = self.dialect(path), []
-        if self.form.separator is None and seen.separator != self.separator:
-            cure = in_door_words(Setting("sep", ...))
-            signs = SPELT[seen.separator]
-            notes.append(f"columns are separated by {signs} ({cure} says otherwise)")
-        if self.form.decimal is None and seen.decimal == ",":
-            cure = in_door_words(Setting("decimal", "."))
-            notes.append(f"decimals are written with a comma ({cure} says otherwise)")
-        if self.form.dates is None and seen.order is not None:
+        seen, said = self.dialect(path), self.form
+        odd: list[tuple[str, Setting]] = []
+        if said.separator is None and seen.separator != self.separator:
+            odd.append((f"columns are separated by {SPELT[seen.separator]}", Setting("sep", ...)))
+        if said.decimal is None and seen.decimal == ",":
+            odd.append(("decimals are written with a comma", Setting("decimal", ".")))
+        if said.dates is None and seen.order is not None:
             first, other = ("day", "mdy") if seen.order == "dmy" else ("month", "dmy")
-            cure = in_door_words(Setting("dates", other))
-            notes.append(f"dates are read with the {first} first ({cure} says otherwise)")
+            odd.append((f"dates are read with the {first} first", Setting("dates", other)))
+        notes = [f"{what} ({in_door_words(cure)} says otherwise)" for what, cure in odd]
         if seen.unclear:
             cures = [in_door_words(Setting("dates", order)) for order in get_args(DateOrder)]
             names = ", ".join(map(shown_name, seen.unclear))
@@ -225,16 +203,9 @@ class Delimited(TextFile):
             return pa.schema([(name, pa.null()) for name in reader.schema.names])
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """One batch a block."""
         yield from self._open(part.path, names)
 
-    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
-        """Text."""
-        self.schema(path, names)
-        return pa.schema([(name, pa.string()) for name in names])
-
     def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
-        """All cells as text; none is missing."""
         with self._open(path, names, types=dict.fromkeys(names, pa.string())) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])
@@ -269,7 +240,6 @@ class Delimited(TextFile):
                 yield put
 
     def line_of(self, path: Path, row: int) -> int | None:
-        """Cells may hold ends of lines, so all rows before are read."""
         with _unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
             records = csv.reader(file, delimiter=self.dialect(path).separator)
             filled = (cells for cells in records if cells)  # Arrow, too, passes over empty lines
@@ -334,7 +304,7 @@ def _dialect_of(path: Path, usual: str, form: TextForm, _state: tuple[int, int])
     lines = _first_lines(path)
     header = QUOTED.sub("", next((line for line in lines if line.strip()), ""))
     # Of signs that are as frequent, the usual one.
-    likely = max((usual, *SEPARATORS), key=header.count)
+    likely = max((usual, *SPELT), key=header.count)
     separator = form.separator or likely
     try:
         rows = [
@@ -409,7 +379,6 @@ def _is_text_and_more(schema: pa.Schema) -> bool:
 
 
 def _with_commas(table: pa.Table) -> pa.Table:
-    """Decimals as text with a comma."""
     for at, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
             numbers = table[at].to_pylist()
@@ -437,11 +406,9 @@ class JsonLines(TextFile):
     types_last = False
 
     def begins(self, head: bytes) -> bool:
-        """An object comes first."""
         return re.match(rb'\s*\{\s*["}]', head.removeprefix(BOM)) is not None
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """As the first block of the file looks; refuses names of nested values."""
         block = next(_blocks(path), None)
         if block is None:
             raise refused(path, "{file} is empty")
@@ -458,7 +425,6 @@ class JsonLines(TextFile):
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """One batch a block."""
         schema = self.schema(part.path, names)
         wanted = pa.schema([schema.field(name) for name in names])
         for block in _blocks(part.path):
@@ -469,12 +435,6 @@ class JsonLines(TextFile):
                 raise unreadable(part.path, error, "give the column one type") from None
             yield from rows.combine_chunks().to_batches()
 
-    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
-        """As the first block looks; a column that comes later holds nothing there."""
-        first = next(self.untouched(path, names), pa.table({})).schema
-        nothing = pa.schema([(name, pa.null()) for name in names])
-        return pa.schema([(first if n in first.names else nothing).field(n) for n in names])
-
     def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
         """Whole numbers stay whole, dates stay text, nested values stay; types as in the block."""
         for block in _blocks(path):
@@ -484,13 +444,15 @@ class JsonLines(TextFile):
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:  # noqa: ARG002
-        """Missing values are null, dates text."""
 
         def put(table: pa.Table) -> None:
             for batch in table.to_batches(BATCH_ROWS):
                 for row in batch.to_pylist():
-                    cells = {name: _without_nan(value) for name, value in row.items()}
-                    line = json.dumps(cells, ensure_ascii=False, allow_nan=False, default=_as_json)
+                    cells = {name: None if cell != cell else cell for name, cell in row.items()}
+                    try:
+                        line = json.dumps(cells, ensure_ascii=False, allow_nan=False, default=_json)
+                    except ValueError as error:
+                        raise pa.ArrowInvalid(f"JSON has no such numbers: {error}") from None
                     file.write(f"{line}\n")
 
         with _sink(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
@@ -541,7 +503,9 @@ def _parsed(
         raise refused(path, "{file} is not UTF-8 text; save it as UTF-8") from None
     except pa.ArrowInvalid as error:
         if other := OTHER_TYPE.search(str(error)):
-            first, second = (IN_WORDS.get(kind, kind) for kind in other.group(2, 3))
+            first, second = (
+                "text" if kind == "string" else f"{kind}s" for kind in other.group(2, 3)
+            )
             sentence = f"column {{column}} holds both {first} and {second}; give it one type"
             raise refused(path, sentence, column=other[1]) from None
         if twice := TWICE.search(str(error)):
@@ -571,15 +535,7 @@ def _lasting_json(column: pa.ChunkedArray) -> pa.DataType:
     return _lasting(column.type)
 
 
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        if math.isinf(value):
-            raise pa.ArrowInvalid("JSON has no infinite numbers")
-        return None
-    return value
-
-
-def _as_json(value: Any) -> Any:
+def _json(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):

@@ -49,10 +49,10 @@ def write_all(outputs: Mapping[Path, Write]) -> None:
     temporary = {path: _beside(place) for path, place in places.items()}
     try:
         for path, write in outputs.items():
-            with _told_of(path):
+            with _in_one_sentence(path):
                 _write(temporary[path], places[path], write)
         for path, place in places.items():
-            with _told_of(path):
+            with _in_one_sentence(path):
                 os.replace(temporary[path], place)
     finally:
         for left in temporary.values():
@@ -108,8 +108,8 @@ def _take_over(path: Path, old: os.stat_result) -> None:
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
-    """Tell what the system says against a file in one sentence."""
+def _in_one_sentence(path: Path) -> Iterator[None]:
+    """Say what the system has against a file."""
     try:
         yield
     except OSError as error:

@@ -76,14 +76,13 @@ def progress_stages(
 ) -> Iterator[Begin[Stage]]:
     """Show which stage is at work, the share done and the time left, on standard error."""
     meter, display = Meter(list(stages.values())), _display(show)
-    order = {stage: number for number, stage in enumerate(stages)}
 
     def begin(stage: Stage, parts: float = 1.0) -> Advance:
         def advance(amount: float) -> None:
             meter.share = min(meter.share + amount / parts, 1.0) if parts else 1.0
             display.update(meter, lambda: words(stage))
 
-        meter.number, meter.share = order[stage], 0.0
+        meter.number, meter.share = list(stages).index(stage), 0.0
         token.append(_above.set(advance))
         advance(0.0)
         return advance

@@ -7,7 +7,7 @@ indicators, and a missing value adds no distance.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,6 +17,8 @@ from itrust._core import FloatArray, InputError, counted, listed
 from itrust.data import Column, share_codes
 from itrust.kernels.base import Kernel, Median, WidthRule
 from itrust.kernels.grams import DistanceGram, GaussianGram, Gram, LinearGram, MatchGram, product
+
+Widths = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,10 @@ class SmoothKernel(Kernel):
         return replace(self, width=tuple(rule(c.values[~c.missing]) for c in columns))
 
     def widened(self, factor: float) -> Self:
-        if isinstance(self.width, WidthRule):
-            problem = "{value} must be resolved to explicit widths before they can change"
-            raise InputError(problem, argument="kernel", value=self)
         return replace(self, width=_each(self.width, lambda width: factor * width))
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         self._check(left)
-        if isinstance(self.width, WidthRule):
-            problem = "{value} must be resolved to explicit widths before it is used"
-            raise InputError(problem, argument="kernel", value=self)
         scaled = [np.column_stack(self._scaled(columns)) for columns in (left, right)]
         smooth = self._smooth(*scaled)
         if not any(column.missing.any() for column in (*left, *right)):
@@ -88,7 +84,8 @@ class SmoothKernel(Kernel):
         raise NotImplementedError
 
     def _scaled(self, columns: Sequence[Column]) -> list[FloatArray]:
-        widths = self.width if isinstance(self.width, tuple) else (self.width,) * len(columns)
+        width = _each(self.width, float)
+        widths = width if isinstance(width, tuple) else (width,) * len(columns)
         return [_finite(c.values) / w for c, w in zip(columns, widths, strict=True)]
 
     def _check(self, columns: Sequence[Column]) -> None:
@@ -165,9 +162,9 @@ class RBF(SmoothKernel):
         return cls(1 / np.sqrt(2 * _positive_gamma(gamma)))
 
     @property
-    def gamma(self) -> float | tuple[float, ...]:
+    def gamma(self) -> Widths:
         """The widths as scikit-learn's gamma; an error while a rule stands for them."""
-        return _each(self.width, lambda width: 1 / (2 * width**2))
+        return _each(self.width, lambda width: 1 / (2 * width**2), "gamma")
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         return GaussianGram(left, right)
@@ -201,9 +198,9 @@ class Laplace(SmoothKernel):
         return cls(1 / _positive_gamma(gamma))
 
     @property
-    def gamma(self) -> float | tuple[float, ...]:
+    def gamma(self) -> Widths:
         """The widths as scikit-learn's gamma; an error while a rule stands for them."""
-        return _each(self.width, lambda width: 1 / width)
+        return _each(self.width, lambda width: 1 / width, "gamma")
 
     def _profile(self, distance: FloatArray) -> FloatArray:
         return np.exp(-distance)
@@ -286,8 +283,9 @@ def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:
     raise InputError(told, argument="gamma", value=gamma)
 
 
-def _each(width: Any, convert: Any) -> float | tuple[float, ...]:
+def _each(width: Any, convert: Callable[[float], float], what: str = "width") -> Widths:
+    """Convert the width of each column, or the one of all; refuse a rule in their place."""
     if isinstance(width, WidthRule):
-        problem = "{argument} is unknown until the rule {value} has seen the data"
-        raise InputError(problem, argument="gamma", value=width)
+        problem = "{argument} is unknown until the rule {value} has seen the data, in resolve()"
+        raise InputError(problem, argument=what, value=width)
     return tuple(map(convert, width)) if isinstance(width, tuple) else convert(width)

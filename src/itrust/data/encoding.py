@@ -35,7 +35,7 @@ from itrust._core import (
     shown,
 )
 from itrust.data.column import MICROSECONDS_PER_DAY, Column
-from itrust.data.kinds import PLAIN, Kinds, as_numbers, labelled, whole_numbers
+from itrust.data.kinds import PLAIN, Kinds, as_numbers, decoded, labelled, whole_numbers
 
 # Of their classes: pandas, polars and DuckDB; Arrow; its readers and data sets; its scanners.
 FRAME_TRAITS = ("columns", "column_names", "schema", "projected_schema")
@@ -426,12 +426,10 @@ def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
     if pa.types.is_dictionary(array.type):
         array = _comparable_levels(array)
         ordered = array.dictionary.to_pylist() if array.type.ordered else None
-        array = array.dictionary_decode()
+    array = decoded(array)
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         with suppress(pa.ArrowInvalid):  # finer than microseconds: objects of pandas
             array = array.cast(pa.timestamp("us", array.type.tz))
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
     if pa.types.is_floating(array.type):
         array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)  # NaN is missing
     encoded = array.dictionary_encode()

@@ -102,25 +102,27 @@ def _labels(given: object) -> dict[str, Labels]:
     }
 
 
+def decoded(array: pa.Array) -> pa.Array:
+    """Values in place of a dictionary, and text in a form that all of Arrow's functions take."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
 def whole_numbers(array: pa.Array) -> pa.Array:
     """Numbers as whole ones where all of them are: files read codes as decimals."""
     if not (pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
         return array
     numbers = array.cast(pa.float64(), safe=False)
-    present = pc.drop_null(pc.if_else(pc.is_nan(numbers), None, numbers))
-    if not pc.all(pc.equal(present, pc.round(present))).as_py():
-        return array
-    if len(present) and pc.max(pc.abs(present)).as_py() >= 2**53:
-        return array
-    return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
+    numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
+    whole = pc.all(pc.equal(numbers, pc.round(numbers))).as_py()
+    exact = (pc.max(pc.abs(numbers)).as_py() or 0.0) < 2**53
+    return numbers.cast(pa.int64()) if whole and exact else array
 
 
 def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
     """Text that holds numbers as numbers; the first cell that holds none is refused."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+    array = decoded(array)
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return array
     trimmed = pc.utf8_trim_whitespace(array)

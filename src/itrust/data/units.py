@@ -44,7 +44,7 @@ from itrust.data.encoding import (
     refuse_missing_rows,
     same_length,
 )
-from itrust.data.kinds import rows_not_cast, whole_numbers
+from itrust.data.kinds import decoded, rows_not_cast, whole_numbers
 
 Days = npt.NDArray[np.datetime64]
 
@@ -147,9 +147,7 @@ def _read_days(dates: object, what: Subject, where: str = "") -> Days:
 
     `where` names the column in the sentence, such as " of 'day'".
     """
-    array = as_arrow(dates, what)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decoded(as_arrow(dates, what))
     kind = array.type
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
         array = _from_text(array, what, where)
@@ -445,11 +443,7 @@ def _repeats(array: pa.Array) -> bool:
 
 def _names(array: pa.Array) -> pa.Array | None:
     """Values that can be names or dates; None for truth values, decimals and whatever else."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    array = whole_numbers(array)  # files hold whole numbers as decimals
+    array = whole_numbers(decoded(array))  # files hold whole numbers as decimals
     dates = pa.types.is_date(array.type) or pa.types.is_timestamp(array.type)
     names = dates or pa.types.is_integer(array.type) or kind_of(array.type) == "text"
     return array if names else None

@@ -392,7 +392,7 @@ def test_engines_of_others_are_refused():
 
 def test_a_scan_of_several_classes_is_loaded():
     class Files:
-        classes = (0, 1, 2)
+        classes, several = (0, 1, 2), True
 
         def load(self):
             return three(60)

@@ -181,7 +181,7 @@ AUDIT = ["--label", "y", "--prob", "p", "--on", "age,region", "--draws", "99", "
 
 @pytest.mark.parametrize("at_hand", [100_000, 300])
 def test_an_audit_that_streams_is_the_same_audit(homes, at_hand, monkeypatch):
-    monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", at_hand)
+    monkeypatch.setattr("itrust.data.survey.EXTRACT_ROWS", at_hand)
     whole, streamed = (
         json.loads(invoke("audit", homes, *AUDIT, "--task", "mean(age)", *flags).stdout)
         for flags in ([], ["--stream"])

@@ -346,7 +346,7 @@ def clustered_rows(n=6_000, seed=0):
 
 
 def test_some_clusters_are_whole_of_every_stratum_and_the_same_again(monkeypatch):
-    monkeypatch.setattr("itrust.data.sample.MIN_CLUSTERS_KEPT", 100)
+    monkeypatch.setattr("itrust.data.rows.MIN_CLUSTERS_KEPT", 100)
     rows = clustered_rows()
     kept = rows.some_clusters(1_500)
     assert 1_300 < kept.n < 1_700

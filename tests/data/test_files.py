@@ -263,7 +263,7 @@ def test_wrong_columns_and_engines_are_one_sentence(tmp_path):
         InputError, match=r"a.parquet: there is no column 'incom'; did you mean 'incom"
     ):
         scanned(file, on="incom")
-    with pytest.raises(InputError, match="a column has one role only; 'p' has several"):
+    with pytest.raises(InputError, match="'p' is the prob column; take it out"):
         scanned(file, on="p")
     with pytest.raises(InputError, match="tiles need a Sample in memory"):
         it.klce_test(scanned(file), engine=Tiles())

@@ -415,7 +415,7 @@ GOOD = {"y": RESULTS, "p": P, "classes": CLASSES}
         ({"p": P - 0.05}, "prob must lie in .*row 5 has -0.05 for the class 'win' .*softmax"),
         (
             {"p": np.log(P + 0.1)},
-            "row 0 has -0.22.* for the class 'win', and so have 5 more",
+            "row 0 has -0.22.* for the class 'win', and 5 other rows are outside, too",
         ),
         ({"p": P * 100}, r"row 0 has 70.0 for the class 'win', .*divide percentages by 100\?"),
         ({"p": P * 0.9}, r"those of row 0 sum to 0.9 \(6 rows in all\)"),

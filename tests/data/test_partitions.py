@@ -78,7 +78,7 @@ def test_keys_are_columns_as_if_they_stood_in_one_file(tmp_path, ending):
 def test_a_file_has_the_keys_of_its_own_folders(tmp_path):
     partitioned(tmp_path)
     found = []
-    for batch in scan(tmp_path)._batches():
+    for batch, _ in scan(tmp_path)._batches():
         (year,), (region,) = (set(batch.rows[name].to_pylist()) for name in ("year", "region"))
         assert str(batch.path) == str(tmp_path / folder_of(year, region) / "part-0.parquet")
         found.append((year, region))

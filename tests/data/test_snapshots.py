@@ -110,7 +110,7 @@ def test_the_test_of_a_growing_file_is_refused(tmp_path, monkeypatch):
 def test_what_looks_broken_because_it_changed_is_told_as_changed(tmp_path):
     """Half a line that a writer has not finished is no wrong value of the user's."""
     path = write(rows(), tmp_path / "a.csv")
-    batch = next(scan(path)._batches())
+    batch, _ = next(scan(path)._batches())
     with pytest.raises(InputError, match="prob must lie"), batch.located():
         raise InputError("prob must lie in [0, 1]")
     with path.open("ab") as file:

@@ -456,7 +456,7 @@ def test_methods_are_compared_on_rows_of_files(tmp_path, monkeypatch):
     ]
     assert facts[0] == facts[1]
     assert streamed.available_test_rows is None
-    monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", 100)
+    monkeypatch.setattr("itrust.data.survey.EXTRACT_ROWS", 100)
     monkeypatch.setattr(rows, "MAX_ROWS", 200)
     some = compare(methods, learn, judge, **settings)
     assert (some.calibration_rows, some.test_rows, some.available_test_rows) == (500, 100, 400)

@@ -38,7 +38,6 @@ from itrust.data import (
     Sample,
     Scan,
     checked_sample,
-    without_label,
 )
 from itrust.engines import one_blas_thread
 from itrust.terms import ColumnName, Features, Is, Product, Reading, columns_by_name
@@ -121,7 +120,7 @@ def resemblance(
 def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
     """Rows of a population in memory: all, or random ones of very many."""
     if isinstance(population, Scan):
-        population = without_label(population)
+        population = population.without_label()
     if isinstance(population, PopulationScan):
         shared = [name for name in names if name in population.names]
         return population.with_names(shared).at_hand(AT_HAND)

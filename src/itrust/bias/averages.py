@@ -531,12 +531,4 @@ def _whole_clusters(sample: Sample, draws: int) -> Iterator[slice]:
 
 
 def _chunk(sample: Sample, rows: slice) -> Chunk:
-    cluster = sample.cluster
-    return Chunk(
-        rows.start,
-        sample.y[rows],
-        sample.p[rows],
-        sample.points.take(rows),
-        None if sample.weights is None else sample.weights_or_ones[rows],
-        None if cluster is None else cluster[rows],
-    )
+    return sample.cut(rows, None if sample.weights is None else sample.weights_or_ones)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import logit
@@ -78,9 +78,10 @@ class EqualMass(Bins):
 
 def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
     """Quantiles of the predictions, by weight."""
+    rows: Any = source
     if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
-        source = source.extract().some  # the same in memory and from files
-    return np.asarray(np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf"))
+        rows = source.extract().some  # the same in memory and from files
+    return np.asarray(np.quantile(rows.p, levels, weights=rows.weights, method="inverted_cdf"))
 
 
 @dataclass(frozen=True, eq=False)

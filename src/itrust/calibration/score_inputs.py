@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Setting, listed
+from itrust._core import FloatArray, InputError, Setting, Subject, listed
 from itrust.data import (
-    WEIGHTS,
     Chunk,
-    Points,
     Sample,
     Scan,
     label_values,
@@ -45,7 +43,7 @@ class ScoredRows:
         for first in range(0, self.n, size):
             rows = slice(first, first + size)
             w = None if self.weights is None else self.weights[rows]
-            yield Chunk(first, self.y[rows], self.p[rows], Points(self.p[rows], ()), w)
+            yield Chunk.of_labels(self.y[rows], self.p[rows], w, first)
 
 
 ScoreSource = Sample | Scan | ScoredRows
@@ -73,7 +71,7 @@ def _read_arrays(
     y_true: object, y_prob: object, sample_weight: object, pos_label: object
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Labels, probabilities and weights, each (n,)."""
-    if hasattr(y_true, "one_class"):
+    if getattr(y_true, "several", False):
         raise InputError(
             "sample has several classes; take one with sample.one_class(name)", argument="sample"
         )
@@ -89,7 +87,11 @@ def _read_arrays(
     positive = _positive_of(values, pos_label)
     y, _ = read_labels(y_true, positive)
     p = read_probabilities(_one_column(y_prob, values, positive), y.size)
-    return y, p, None if sample_weight is None else read_weights(sample_weight, y.size, WEIGHTS)
+    return (
+        y,
+        p,
+        None if sample_weight is None else read_weights(sample_weight, y.size, Subject("weights")),
+    )
 
 
 def _refuse_swapped(values: tuple[Any, ...], y_prob: object) -> None:

@@ -24,7 +24,7 @@ from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.margins import margins_of
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
+from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
 from itrust.data import Scan
@@ -80,7 +80,7 @@ def run(options: Options) -> int:
 
 
 def _rows(
-    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options, log: Log
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options, log: Log
 ) -> Mapping[str, Any]:
     """The rows of every model's probabilities: in memory, or named where they are too many."""
     if roles.classes:
@@ -124,7 +124,7 @@ def told_in_the_result() -> Iterator[None]:
 
 
 def _with_grades(
-    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options, log: Log
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options, log: Log
 ) -> tuple[str, ...]:
     """The covariates and, where there are some, the grades; they are judged on only if named so."""
     name = options.grades
@@ -145,7 +145,7 @@ def _with_grades(
 
 def _judge(
     options: Options,
-    roles: Roles,
+    roles: FileRoles,
     rows: Mapping[str, Any],
     tasks: Sequence[it.tasks.Task],
     log: Log,
@@ -178,7 +178,7 @@ def _judge(
 
 def _recalibration(
     options: Options,
-    roles: Roles,
+    roles: FileRoles,
     covariates: Sequence[str],
     rows: Mapping[str, Any],
 ) -> recalibrate.RecalibrationTable | None:
@@ -258,7 +258,7 @@ def _tell(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> None:
 
 
 def _gate(
-    options: Options, audit: AnyAudit, roles: Roles, log: Log, margins: dict[str, float] | None
+    options: Options, audit: AnyAudit, roles: FileRoles, log: Log, margins: dict[str, float] | None
 ) -> int:
     if not options.gate:
         return DONE

@@ -30,7 +30,7 @@ from itrust.cli.exit import DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
+from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
 from itrust.data import PREDICTION, PopulationScan
 from itrust.tasks import EstimateProvenance, RefusedTask
@@ -119,7 +119,7 @@ def _refuse_unclear(options: Options, tasks: Sequence[Task]) -> None:
         raise it.InputError("standard input can be read once; name a file for one of the two")
 
 
-def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Options) -> Roles:
+def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Options) -> FileRoles:
     """Which column is what in the labelled rows; covariates are columns of both files."""
     label = options.label
     if label is not None and label not in labelled.columns and label in population.columns:
@@ -151,7 +151,7 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
     return roles
 
 
-def _refuse_without_columns(population: InputFiles, roles: Roles) -> None:
+def _refuse_without_columns(population: InputFiles, roles: FileRoles) -> None:
     """Raise unless the population has the probabilities and every covariate of --on."""
     for name in roles.prob:
         population.require("prob", name)
@@ -195,7 +195,7 @@ def _in_order(tasks: Sequence[Task], refused: Sequence[RefusedTask]) -> tuple[Re
 
 
 def _labelled(
-    labelled: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+    labelled: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> it.Sample | it.MulticlassSample:
     if not roles.classes:
         (rows,) = read_samples(labelled, roles, covariates, options).values()
@@ -204,7 +204,7 @@ def _labelled(
     return several
 
 
-def _prob(roles: Roles, rows: it.Sample | it.MulticlassSample) -> str | dict[Any, str]:
+def _prob(roles: FileRoles, rows: it.Sample | it.MulticlassSample) -> str | dict[Any, str]:
     """The column of probabilities, or those of the classes as the labelled rows call them."""
     if not isinstance(rows, it.MulticlassSample):
         return roles.prob[0]
@@ -217,7 +217,7 @@ def _population(
     population: InputFiles,
     prob: str | dict[Any, str],
     covariates: Sequence[str],
-    roles: Roles,
+    roles: FileRoles,
     options: Options,
 ) -> Any:
     """Name the rows of the population; what is said of columns holds for both files.

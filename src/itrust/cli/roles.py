@@ -50,7 +50,7 @@ PURPOSES = {
 
 
 @dataclass(frozen=True)
-class Roles:
+class FileRoles:
     """Columns by the option that names them."""
 
     label: str
@@ -88,7 +88,7 @@ def settle(
     *,
     on_needed: bool = True,
     not_on: Iterable[str] = (),
-) -> Roles:
+) -> FileRoles:
     """Check the names that were given and guess those that were not.
 
     Unless covariates are needed, there may be none; `not_on` names columns that are none.
@@ -113,7 +113,7 @@ def settle(
         chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
     taken |= {label, *chosen, *not_on}
     covariates = _covariates(source, log, options, taken) if options.on or on_needed else ()
-    return Roles(
+    return FileRoles(
         label,
         chosen,
         covariates,
@@ -168,7 +168,7 @@ def _positive_last(classes: dict[Any, str], positive: str) -> dict[Any, str]:
     return {name: classes[name] for name in sorted(names, key=lambda name: name == own)}
 
 
-def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: Roles) -> tuple[str, ...]:
+def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: FileRoles) -> tuple[str, ...]:
     """Covariates of `--on`, then those that only tasks need."""
     for task in tasks:
         for name in sorted(task.names):
@@ -219,7 +219,7 @@ def _with_lengths(
 
 
 def read_samples(
-    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> dict[str, Sample]:
     """One sample for each column of probabilities, on the same rows."""
     said = said_of_columns(source, options)
@@ -275,7 +275,7 @@ def _same_letters(names: Sequence[str]) -> int:
 
 
 def read_class_samples(
-    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> dict[str, MulticlassSample]:
     """One sample of several classes for each model, on the same rows."""
     said = said_of_columns(source, options)

@@ -11,7 +11,7 @@ from itrust._core import free_memory
 from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
-from itrust.cli.roles import Roles, positive_value, typed_units
+from itrust.cli.roles import FileRoles, positive_value, typed_units
 from itrust.data import Scan
 
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
@@ -24,7 +24,7 @@ def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None
 
 
 def read_scan(
-    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> Scan:
     """Name the rows of files, as `read_samples` reads them; for one column of probabilities."""
     said = said_of_columns(source, options)

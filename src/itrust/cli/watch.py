@@ -30,7 +30,7 @@ from itrust.cli.options import (
     Options,
 )
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
+from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
 from itrust.cli.watch_columns import (
     as_the_reference,
@@ -168,7 +168,7 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
 
 def _reference(
     source: InputFiles, asked: Options, tasks: Sequence[it.tasks.Task], log: Log
-) -> tuple[Roles, tuple[str, ...], Any]:
+) -> tuple[FileRoles, tuple[str, ...], Any]:
     """Which column is what, the covariates, and the rows."""
     dates = [] if asked.date_column is None else [source.require("date_column", asked.date_column)]
     roles = settle(source, log, asked, not_on=dates)
@@ -182,7 +182,7 @@ def _reference(
     return roles, covariates, rows
 
 
-def _rows(source: InputFiles, roles: Roles, covariates: Sequence[str], asked: Options) -> Any:
+def _rows(source: InputFiles, roles: FileRoles, covariates: Sequence[str], asked: Options) -> Any:
     read = read_class_samples if roles.classes else read_samples
     (rows,) = read(source, roles, covariates, asked).values()
     return rows
@@ -192,7 +192,7 @@ def _remembered(
     watch: Watch,
     source: InputFiles,
     asked: Options,
-    roles: Roles,
+    roles: FileRoles,
     covariates: tuple[str, ...],
     rows: Any,
 ) -> Remembered:

@@ -15,7 +15,7 @@ from itrust._core import FloatArray, InputError, Setting, counted, listed
 from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
-from itrust.cli.roles import Roles
+from itrust.cli.roles import FileRoles
 from itrust.cli.watch_names import BatchName
 from itrust.data import date_text, quoted, without_codes, written
 
@@ -39,7 +39,7 @@ class Closing:
 
 def closing_of(
     source: InputFiles,
-    roles: Roles,
+    roles: FileRoles,
     asked: Options,
     options: Options,
     waiting: Sequence[Waiting],
@@ -174,7 +174,9 @@ def _refuse_unknown_rows(batch: BatchName, names: list[str], *, is_of_before: bo
         )
 
 
-def _days(source: InputFiles, roles: Roles, asked: Options, column: str) -> tuple[FloatArray, int]:
+def _days(
+    source: InputFiles, roles: FileRoles, asked: Options, column: str
+) -> tuple[FloatArray, int]:
     """When each row closes, in days since 1970, and how many rows do not say; no label is read.
 
     A missing date is no level: rows without one are dropped or refused.

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from itrust._core import InputError, Write, write_all
 from itrust.cli.console import Log
 from itrust.cli.options import BY_KEY, Kind, Options
-from itrust.cli.roles import Roles
+from itrust.cli.roles import FileRoles
 from itrust.cli.watch_columns import ColumnKinds, are_kinds
 from itrust.cli.watch_dates import Closing, days_of
 from itrust.cli.watch_levels import Levels, is_levels
@@ -57,7 +57,7 @@ class Remembered:
     def of(
         cls,
         asked: Options,
-        roles: Roles,
+        roles: FileRoles,
         covariates: tuple[str, ...],
         levels: Levels,
         kinds: ColumnKinds,

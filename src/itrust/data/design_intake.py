@@ -31,7 +31,6 @@ from itrust._core import (
     shown,
 )
 from itrust.data.design import Design, Replication
-from itrust.data.dropping import Lacking
 from itrust.data.encoding import (
     as_arrow,
     columns_of,
@@ -42,6 +41,7 @@ from itrust.data.encoding import (
     refuse_rows,
     same_length,
 )
+from itrust.data.selection import Lacking
 
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"

@@ -39,9 +39,9 @@ from itrust.data.encoding import (
     refuse_rows,
     same_length,
 )
-from itrust.data.intake import LABEL, same_index
+from itrust.data.intake import same_index
+from itrust.data.probabilities import LABEL
 
-REST = "another class"  # the value of the label that counts as 0, in one class against the rest
 FOLDS_NOTE = (
     "the probabilities are out-of-fold predictions of {folds} models, each fitted to the other "
     "folds: what is judged is how the model is made, and the p-value is approximate"

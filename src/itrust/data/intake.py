@@ -1,34 +1,29 @@
-"""Read what users bring, in any form, into plain arrays; every refusal is one sentence.
+"""The one intake: what users bring, as arrays, a frame or some rows of a file, becomes `Rows`.
 
-These functions serve the doors (`Sample` and its like). Rows in messages count from 0.
+Every refusal is one sentence. Rows in messages count from 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from itrust._core import (
-    AnyArray,
     Argument,
     Code,
-    FloatArray,
     InputError,
     Setting,
     Subject,
     checked_choice,
     counted,
     did_you_mean,
-    listed,
-    shown,
 )
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design, refuse_odd_units
-from itrust.data.dropping import Kept, Lacking, covariate_masks, kept_rows
 from itrust.data.encoding import (
     as_arrow,
     by_name,
@@ -36,30 +31,206 @@ from itrust.data.encoding import (
     encode,
     encode_numbers,
     frame_columns,
-    in_narwhals,
-    levels_and_codes,
     refuse_duplicates,
-    refuse_missing_rows,
-    rows_to_columns,
     same_length,
 )
-from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled, same_code, with_meanings
-from itrust.data.units import read_units
-
-MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
-ALL_CLASSES = Code(
-    "the probabilities of every class, classes=[...]", "--prob win=p1,tie=pt,loss=p2 or 'p_*'"
+from itrust.data.grammar import as_condition
+from itrust.data.kinds import PLAIN, Kinds
+from itrust.data.oddities import refuse_copies_of_classes, refuse_copies_of_the_label
+from itrust.data.predicates import Predicate
+from itrust.data.probabilities import (
+    LABEL,
+    PROB,
+    as_matrix,
+    both_values,
+    class_columns,
+    names_several,
+    numbers_like_labels,
+    one_against_the_rest,
+    positive_column,
+    read_codes,
+    read_matrix,
+    read_meant_labels,
+    read_probabilities,
+    rows_that_sum_to_1,
 )
-KNOWN_CODES = (-1, -2, -7, -8, -9, -99, -999, -9999, 9, 99, 999, 9999)
+from itrust.data.rows import Rows
+from itrust.data.selection import Kept, Lacking, RowSelection, kept_rows, read_na_values
+from itrust.data.units import AUTO, UnitColumn, read_units, replicate_columns, unit_columns
+
+WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
+DRAWN = ("weights", "cluster", "strata", "replicate_weights")
 
 MissingRule = Literal["error", "level", "drop"]
-
-LABEL, PROB, WEIGHTS = (Subject(name) for name in ("label", "prob", "weights"))
+R = TypeVar("R", bound=Rows)
 
 
 def checked_missing(missing: object) -> MissingRule:
     """Pass a setting on; refuse one that does not exist."""
     return checked_choice(missing, "missing", get_args(MissingRule))
+
+
+def read_rows(
+    kind: type[R],
+    y: object,
+    p: object,
+    x: object,
+    *,
+    classes: Sequence[Any] | None = None,
+    names: Sequence[str] | None = None,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    replicate_weights: object = None,
+    replicate_method: object = None,
+    positive: object = None,
+    missing: MissingRule = "error",
+    kinds: Kinds = PLAIN,
+    label: str | None = None,
+    origin: tuple[str, ...] = (),
+    folds: int = 0,
+    others: Mapping[str, object] | None = None,
+    as_drawn: bool = True,
+    partial: bool = False,
+) -> R:
+    """Read rows with labels or without, of two labels or K classes, all of them or `partial`.
+
+    `others` are columns without a role, of which only units are kept. Unless rows are all
+    `as_drawn`, their strata and clusters need not allow a variance.
+    """
+    checked_missing(missing)
+    drawn = dict(zip(DRAWN, (weights, cluster, strata, replicate_weights), strict=True))
+    given: dict[str, Any] = {"label": y if kind.labelled else None, "prob": p, **drawn}
+    if not partial:
+        same_index([*_columns_in(given), *_columns_in({"x": x})])
+    named: tuple[Any, ...] | None = None
+    if kind.several:
+        named, given["prob"] = read_matrix(p, classes)
+        if named is None and not kind.labelled:
+            raise _nameless(given["prob"].shape[1])
+    columns = read_covariates(x, names, partial=partial, kinds=kinds)
+    complete = _lacking_nothing(given, columns) if missing == "drop" else None
+    if complete is not None:
+        if kind.labelled:
+            refuse_odd_units(drawn)
+        as_drawn, others = False, {}  # columns that nobody asked for still have all rows
+        columns = tuple(column.take(complete[0].rows) for column in columns)
+        given = {**dict.fromkeys(given), **complete[1]}
+    with nullcontext() if complete is None else complete[0].numbered():
+        parts = _read_outcomes(
+            kind, given, named, positive, kinds.labels_of(label or ""), columns, partial=partial
+        )
+        n = len(parts["predictions"])
+        parts["design"] = read_design(
+            n,
+            **{role: given[role] for role in DRAWN},
+            replicate_method=replicate_method,
+            partial=partial,
+            as_drawn=as_drawn and not partial,
+        )
+    rows = kind.made(
+        **parts
+        | {
+            "columns": settled_columns(columns, missing),
+            "label": label,
+            "dropped": (*(() if complete is None else (complete[0].note,)), *parts["dropped"]),
+            "origin": origin,
+            "folds": folds,
+            "units": read_units(others or {}, n),
+        }
+    )
+    if partial:
+        return rows
+    refuse_copies(rows)
+    return rows.checked()
+
+
+def _columns_in(given: Mapping[str, object]) -> list[tuple[str, object]]:
+    return [
+        pair
+        for name, value in given.items()
+        for pair in (value.items() if isinstance(value, Mapping) else [(name, value)])
+    ]
+
+
+def _read_outcomes(
+    kind: type[Rows],
+    given: Mapping[str, Any],
+    named: tuple[Any, ...] | None,
+    positive: object,
+    labels: Any,
+    columns: tuple[Column, ...],
+    *,
+    partial: bool,
+) -> dict[str, Any]:
+    """Labels and probabilities, each row with a covariate beside it."""
+    codes: Any = None
+    classes: tuple[Any, ...] = (0, 1) if named is None else named
+    notes: tuple[str, ...] = ()
+    others: frozenset[Any] = frozenset()
+    p, rounded = given["prob"], (0, 0.0)
+    if kind.several:
+        p = np.asfortranarray(p)
+    if kind.labelled and kind.several:
+        classes, codes = read_codes(given["label"], named, p.shape[1], labels)
+    elif kind.labelled:
+        y, known, positive = read_meant_labels(given["label"], positive, labels, partial=partial)
+        p, codes = positive_column(p, known, positive), y.astype(np.int8)
+        classes = both_values(known, 1 if positive is None else positive, labels)
+        others = frozenset(value for value in known if value != classes[1])
+        notes = () if partial else one_against_the_rest(known, positive)
+    elif not kind.several:
+        p = encode_numbers(p, PROB)
+    n = len(p) if codes is None else codes.size
+    counted_as = "probabilities" if codes is None else "labels"
+    if kind.several:
+        same_length(PROB, len(p), n)
+        predictions, rounded = rows_that_sum_to_1(p, classes)
+    elif codes is not None or n:
+        predictions = read_probabilities(p, n)[:, None]
+    else:
+        predictions = np.empty((0, 1))
+    for column in columns:
+        same_length(Subject("x", column.name), len(column), n, counted_as)
+    return {
+        "predictions": predictions,
+        "codes": codes,
+        "classes": classes,
+        "dropped": notes,
+        "rounded": rounded,
+        "other_labels": others,
+    }
+
+
+def refuse_copies(rows: Rows) -> None:
+    """Raise if a covariate is a copy of the label."""
+    if rows.codes is None:
+        return
+    if rows.several:
+        refuse_copies_of_classes(rows.codes, rows.predictions, rows.columns, rows.classes)
+    else:
+        refuse_copies_of_the_label(rows.y, rows.p, rows.columns)
+
+
+def _nameless(count: int) -> InputError:
+    return InputError(
+        "{argument} has {count} columns without names",
+        count=count,
+        hint="say which classes they belong to with {}, in the order of the columns",
+        settings=[Code("classes=[...]", "names, such as win=p1,tie=pt")],
+        **PROB.fields,
+    )
+
+
+def refuse_positive(positive: object) -> None:
+    """Raise if one label is to count as 1 where all classes are judged."""
+    if positive is not None:
+        raise InputError(
+            "{argument} is for one column of probabilities; with the columns of all classes, "
+            "sample.one_class({value}) judges that class against the rest",
+            argument="positive",
+            value=positive,
+        )
 
 
 def same_index(inputs: Iterable[tuple[str, object]]) -> None:
@@ -85,402 +256,22 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
             )
 
 
-def read_labels(
-    y: object, positive: object, *, partial: bool = False
-) -> tuple[FloatArray, tuple[Any, ...]]:
-    """Labels as 0 and 1, and their values in sorted order.
-
-    If `positive` says which value counts as 1, all others count as 0.
-    """
-    values, codes = levels_and_codes(as_arrow(y, LABEL))
-    refuse_missing_rows(codes < 0, LABEL)
-    if len(values) > 2 and (positive is None or not (partial or positive in values)):
-        raise _too_many_labels(values, codes, positive)
-    if positive is None:
-        if not set(values) <= {0, 1}:
-            said = _short(values)
-            raise InputError(
-                "{argument} has the values {known}",
-                value=said,
-                hint="say which value counts as 1 with {settings}",
-                settings=[Setting("positive", v) for v in (said if len(said) == 2 else (...,))],
-                details={"known": listed(said)},
-                **LABEL.fields,
-            )
-        positive = 1
-    elif positive not in values and len(values) == 2 and not partial:
-        raise _unknown_positive(values, positive)
-    return np.array([float(value == positive) for value in values])[codes], values
-
-
-def label_values(y: object) -> tuple[Any, ...]:
-    """The values that labels have, in sorted order.
-
-    >>> label_values(["yes", "no", "yes"])
-    ('no', 'yes')
-    """
-    return levels_and_codes(as_arrow(y, LABEL))[0]
-
-
-def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
-    close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
-    return InputError(
-        "{given} is not among the labels {known}{cure}",
-        argument="positive",
-        value=positive,
-        hint="did you mean {}?" if close else None,
-        settings=[Setting("positive", value) for value in close],
-        details={
-            "given": Setting("positive", positive),
-            "known": listed(_short(values)),
-            "cure": "" if close else "; name one of these",
-        },
-    )
-
-
-def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Values for a message: whole numbers as such, although CSV files are read as decimals."""
-    whole = all(isinstance(value, float) and value.is_integer() for value in values)
-    return tuple(int(value) for value in values) if whole else values
-
-
-def _too_many_labels(
-    values: tuple[Any, ...], codes: AnyArray, positive: object = None
-) -> InputError:
-    if positive is not None:
-        return _unknown_positive(values, positive)
-    counts = np.bincount(codes)
-    rarest = int(np.flatnonzero(counts == counts.min())[-1])
-    said = _short(values)
-    swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
-    one_class = Setting("positive", 1 if 1 in said else said[-1])
-    return InputError(
-        "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
-        "{row})",
-        row=int(np.argmax(codes == rarest)),
-        value=said[rarest],
-        count=int(counts[rarest]),
-        hint="(are {} and {} swapped?)"
-        if swapped
-        else "(for one class against the rest: {}; for all at once: {})",
-        settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
-        details={"known": listed(said), "rows": counted(int(counts[rarest]), "row")},
-        **LABEL.fields,
-    )
-
-
-def positive_column(p: object, values: tuple[Any, ...], positive: object) -> object:
-    """The one column of probabilities; of a matrix (n, 2), the column of the positive label."""
-    matrix, names = _as_matrix(p)
-    if matrix is None or matrix.ndim != 2 or matrix.shape[1] == 1:
-        return p
-    if matrix.shape[1] != 2:
-        raise InputError(
-            "{argument} must be one column, not an array of shape {value}",
-            value=matrix.shape,
-            **PROB.fields,
-        )
-    if positive is None:
-        raise InputError(
-            "{argument} has two columns",
-            hint="pass the positive label's (p[:, 1] from scikit-learn), or name the label with {}",
-            settings=[Setting("positive")],
-            **PROB.fields,
-        )
-    off = np.abs(matrix.sum(axis=1) - 1) > 1e-6
-    if off.any():
-        row = int(np.argmax(off))
-        raise InputError(
-            "{argument}: the two columns must sum to 1; {row} has {sum}",
-            row=row,
-            value=tuple(matrix[row].tolist()),
-            details={"sum": str(matrix[row])},
-            **PROB.fields,
-        )
-    known = names or [str(value) for value in values]  # scikit-learn sorts the labels
-    if str(positive) not in known or len(known) != 2:
-        raise InputError(
-            "{argument} has the two columns {known}, and it is not clear which one is {value}; "
-            "pass that column alone",
-            value=positive,
-            details={"known": listed(known)},
-            **PROB.fields,
-        )
-    return matrix[:, known.index(str(positive))]
-
-
-def _as_matrix(p: object) -> tuple[AnyArray | None, list[str]]:
-    """A two-dimensional input as an array with its column names; None for one column."""
-    native = in_narwhals(p)
-    if isinstance(native, nw.DataFrame):
-        return native.to_numpy(), [str(name) for name in native.columns]
-    if isinstance(p, list | tuple):
-        if not p or not isinstance(p[0], list | tuple | np.ndarray):
-            return None, []
-        return np.column_stack([np.asarray(column) for column in rows_to_columns(PROB, p)]), []
-    return (
-        (p, [])
-        if isinstance(p, np.ndarray) and not isinstance(p, np.ma.MaskedArray)
-        else (None, [])
-    )
-
-
-def _numbers(values: object, what: Subject, n: int) -> FloatArray:
-    """A column of n finite numbers."""
-    numbers = encode_numbers(values, what)
-    same_length(what, numbers.size, n)
-    return numbers
-
-
-def read_probabilities(values: object, n: int) -> FloatArray:
-    """Probabilities of the positive label, (n,)."""
-    p = _numbers(values, PROB, n)
-    outside = (p < 0) | (p > 1)
-    if outside.any():
-        row = int(np.argmax(outside))
-        hint, code = _cure(p)
-        count = int(outside.sum())
-        more = (
-            f", and {counted(count - 1, 'other row')} {'is' if count == 2 else 'are'} outside, too"
-        )
-        raise InputError(
-            "{argument} must lie in [0, 1]; {row} has {value}{more}",
-            row=row,
-            value=float(p[row]),
-            count=count,
-            hint=hint,
-            settings=code,
-            details={"more": more if count > 1 else ""},
-            **PROB.fields,
-        )
-    return p
-
-
-def _missing_codes(p: FloatArray) -> list[float]:
-    """The few values outside [0, 1] that many rows share: codes of missing values, not logits."""
-    outside = p[(p < 0) | (p > 1)]
-    values, counts = np.unique(outside, return_counts=True)
-    few = values.size <= MAX_CODES and outside.size < p.size / 2
-    repeated = bool((counts > 1).all()) or bool(np.isin(values, KNOWN_CODES).all())
-    return [_plain(value) for value in values] if few and repeated else []
-
-
-def _plain(value: float) -> float:
-    return int(value) if value == int(value) else float(value)
-
-
-def _cure(p: FloatArray) -> tuple[str, list[Setting | Code]]:
-    codes = _missing_codes(p)
-    if codes:
-        what = (
-            "these look like missing-value codes"
-            if len(codes) > 1
-            else ("this looks like a missing-value code")
-        )
-        said: Any = codes if len(codes) > 1 else codes[0]
-        return f"({what}: {{}} with {{}} leaves such rows out)", [
-            Setting("na_values", said),
-            Setting("missing", "drop"),
-        ]
-    if p.min() >= 0 and 2 < p.max() <= 100:
-        return "divide percentages by 100?", []
-    if p.min() >= -1e-6 and p.max() <= 1 + 1e-6:
-        return "(clip rounding errors{}?)", [Code(" with numpy.clip(p, 0, 1)", " to [0, 1]")]
-    expit = Code("pass logits through scipy.special.expit", "turn logits z into 1 / (1 + exp(-z))")
-    return "({} first?)", [expit]
-
-
-def refuse_empty_weights(weights: FloatArray) -> None:
-    """Raise unless at least two rows count."""
-    if np.count_nonzero(weights) < 2:
-        raise InputError(
-            "{argument} are zero in all rows but at most one; two rows must count",
-            **WEIGHTS.fields,
-        )
-
-
-def named_columns(
-    frame: object, roles: Mapping[str, str | None], on: str | Sequence[str]
-) -> tuple[dict[str, object], dict[str, str], list[str]]:
-    """Columns of a frame, names of those with a role, and covariates; all of them are there."""
-    columns = frame_columns(frame)
-    chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-    named = {role: str(name) for role, name in roles.items() if name is not None}
-    for role, name in (*named.items(), *(("on", name) for name in chosen)):
-        if name not in columns:
-            raise InputError(
-                "{argument}: the frame has no column {value}; {guess}",
-                argument=role,
-                value=name,
-                details={"guess": did_you_mean(name, list(columns))},
-            )
-    refuse_duplicates(chosen)
-    return columns, named, chosen
-
-
-def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> None:
-    """Raise if a column with a role of its own is a covariate, too."""
-    if name in covariates:
-        raise InputError(
-            f"{{value}} is the {role} column; take it out of {{on}}",
-            argument="on",
-            value=name,
-            details={"on": Code("`on`", "--on")},
-        )
-
-
-@contextmanager
-def column_names_known(named: Mapping[str, str]) -> Iterator[None]:
-    """Give an error about an argument the name of the column that it came from."""
-    try:
-        yield
-    except InputError as error:
-        name = named.get(error.argument or "")
-        if name is None or error.column is not None:
-            raise
-        raise error.at(column=name) from None
-
-
-def read_parts(
-    y: object,
-    p: object,
-    x: object,
-    *,
-    names: Sequence[str] | None = None,
-    weights: object = None,
-    cluster: object = None,
-    strata: object = None,
-    replicate_weights: object = None,
-    replicate_method: object = None,
-    positive: object = None,
-    missing: MissingRule = "error",
-    partial: bool = False,
-    others: Mapping[str, object] | None = None,
-    kinds: Kinds = PLAIN,
-    label: str | None = None,
-    as_drawn: bool = True,
-) -> dict[str, Any]:
-    """Everything a sample, or with `partial` a chunk of one, is made of.
-
-    Unless rows are all `as_drawn`, their strata and clusters need not allow a variance.
-
-    `others` are columns without a role, of which only units are kept; `label` is the name of the
-    label's column, if it has one.
-    """
-    checked_missing(missing)
-    covariates = read_covariates(x, names, partial=partial, kinds=kinds)
-    roles = {
-        "weights": weights,
-        "cluster": cluster,
-        "strata": strata,
-        "replicate_weights": replicate_weights,
-    }
-    beside = {"label": y, "prob": p, **roles}
-    kept = lacking_nothing(beside, covariates) if missing == "drop" else None
-    if kept is not None:
-        refuse_odd_units(roles)
-        as_drawn = False
-        rows, beside = kept[0].rows, {**dict.fromkeys(beside), **kept[1]}
-        covariates = tuple(column.take(rows) for column in covariates)
-        others = {}  # columns that nobody asked for still have all rows
-    with nullcontext() if kept is None else kept[0].numbered():
-        parts = _parts(
-            covariates,
-            beside,
-            replicate_method,
-            positive,
-            partial=partial,
-            as_drawn=as_drawn and not partial,
-            labels=kinds.labels_of(label or ""),
-        )
-    parts["dropped"] = (*(() if kept is None else (kept[0].note,)), *parts["dropped"])
-    parts["units"] = read_units(others or {}, parts["y"].size)
-    return settle_missing(parts, missing)
-
-
-def lacking_nothing(
-    beside: Mapping[str, object], covariates: tuple[Column, ...]
+def _lacking_nothing(
+    given: Mapping[str, object], covariates: tuple[Column, ...]
 ) -> tuple[Kept, dict[str, Any]] | None:
     """The rows that have everything, and what comes beside the covariates there."""
-    matrix, _ = _as_matrix(beside.get("prob"))  # a list of rows, or a frame with two columns
+    matrix, _ = as_matrix(given.get("prob"))  # a list of rows, or a frame with two columns
     is_matrix = matrix is not None and matrix.ndim == 2
-    given = Lacking({**beside, "prob": matrix} if is_matrix else beside)
-    beside_x = given.masks
-    own = covariate_masks(covariates)
-    twice = {name: own[name] | beside_x[name] for name in own if name in beside_x}
-    masks = {**beside_x, **own, **twice}
+    lacking = Lacking({**given, "prob": matrix} if is_matrix else given)
+    masks = dict(lacking.masks)
+    for column in covariates:
+        if column.missing.any():
+            masks[column.name] = column.missing | masks.get(column.name, False)
     n = next(iter(masks.values())).size
     if any(mask.size != n for mask in masks.values()):
         return None  # columns of different lengths are told as such, later
     kept = kept_rows(masks)
-    return None if kept is None else (kept, given.take(kept.rows))
-
-
-def _parts(
-    covariates: tuple[Column, ...],
-    beside: Mapping[str, Any],
-    replicate_method: object,
-    positive: object,
-    *,
-    partial: bool,
-    as_drawn: bool,
-    labels: Labels | None,
-) -> dict[str, Any]:
-    if labels is not None:
-        known, _ = levels_and_codes(as_arrow(beside["label"], LABEL))
-        positive = None if positive is None else same_code(known, code_meant(labels, positive))
-    try:
-        y, found = read_labels(beside["label"], positive, partial=partial)
-    except InputError as error:
-        if labels is None or "known" not in error.details:
-            raise
-        told = with_meanings(_short(known), labels)
-        raise error.at(details={**error.details, "known": told}) from None
-    n = y.size
-    prob = read_probabilities(positive_column(beside["prob"], found, positive), n)
-    for column in covariates:
-        same_length(Subject("x", column.name), len(column), n)
-    values = _both_values(found, 1 if positive is None else positive)
-    if labels is not None:
-        values = _named_values(values, labels)
-    return {
-        "y": y,
-        "p": prob,
-        "columns": covariates,
-        "design": read_design(
-            n,
-            weights=beside["weights"],
-            cluster=beside["cluster"],
-            strata=beside["strata"],
-            replicate_weights=beside["replicate_weights"],
-            replicate_method=replicate_method,
-            partial=partial,
-            as_drawn=as_drawn,
-        ),
-        "values": values,
-        "others": frozenset(value for value in found if value != values[1]),
-        "dropped": () if partial else one_against_the_rest(found, positive),
-    }
-
-
-def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
-    """The label values that count as 0 and 1; None for a 0 that does not occur or is not one."""
-    others = [value for value in found if value != positive]
-    return (others[0] if len(others) == 1 else None), positive
-
-
-def _named_values(values: tuple[Any, Any], labels: Labels) -> tuple[Any, Any]:
-    zero, one = (None if value is None else labelled([value], labels)[0] for value in values)
-    return zero, one
-
-
-def one_against_the_rest(found: Sequence[Any], positive: object) -> tuple[str, ...]:
-    """What is said where several values of the label count as 0."""
-    others = [value for value in found if value != positive]
-    if positive is None or len(others) < 2:
-        return ()
-    said = listed(_short(tuple(others)))
-    return (f"the label {shown(_short((positive,))[0])} counts as 1, all others ({said}) as 0",)
+    return None if kept is None else (kept, lacking.take(kept.rows))
 
 
 def read_covariates(
@@ -503,9 +294,8 @@ def read_covariates(
     )
 
 
-def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any]:
+def settled_columns(columns: tuple[Column, ...], missing: MissingRule) -> tuple[Column, ...]:
     """Refuse missing covariates unless they are to be a level; rows to drop are gone by now."""
-    columns: tuple[Column, ...] = parts["columns"]
     counts = {c.name: int(c.missing.sum()) for c in columns if c.missing.any()}
     if counts and missing == "error":
         told = ", ".join(f"{name!r} in {counted(count, 'row')}" for name, count in counts.items())
@@ -520,4 +310,299 @@ def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any
             settings=[Setting("missing", "level"), Setting("missing", "drop")],
             details={"told": told, "where": f" of {first.name!r}" if len(counts) > 1 else ""},
         )
-    return {**parts, "columns": tuple(c.with_missing_level() for c in columns)}
+    return tuple(c.with_missing_level() for c in columns)
+
+
+@contextmanager
+def column_names_known(named: Mapping[str, str]) -> Iterator[None]:
+    """Give an error about an argument the name of the column that it came from."""
+    try:
+        yield
+    except InputError as error:
+        name = named.get(error.argument or "")
+        if name is None or error.column is not None:
+            raise
+        raise error.at(column=name) from None
+
+
+# Columns by their roles, in frames and files.
+
+
+def named_columns(
+    frame: object, roles: Mapping[str, str | None], on: str | Sequence[str]
+) -> tuple[dict[str, object], dict[str, str], list[str]]:
+    """Columns of a frame, names of those with a role, and covariates; all of them are there."""
+    columns = frame_columns(frame)
+    chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
+    named = {role: str(name) for role, name in roles.items() if name is not None}
+    refuse_unknown_columns([*named.items(), *(("on", name) for name in chosen)], list(columns))
+    refuse_duplicates(chosen)
+    return columns, named, chosen
+
+
+def refuse_unknown_columns(named: Sequence[tuple[str, str]], known: Sequence[str]) -> None:
+    """Raise if a column with a role is not in the frame."""
+    for role, name in named:
+        if name not in known:
+            raise InputError(
+                "{argument}: the frame has no column {value}; {guess}",
+                argument=role,
+                value=name,
+                details={"guess": did_you_mean(name, known)},
+            )
+
+
+def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> None:
+    """Raise if a column with a role of its own is a covariate, too."""
+    if name in covariates:
+        raise InputError(
+            f"{{value}} is the {role} column; take it out of {{on}}",
+            argument="on",
+            value=name,
+            details={"on": Code("`on`", "--on")},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Which column of a frame or of files is what, and which rows count."""
+
+    label: str | None
+    prob: tuple[str, ...]
+    classes: tuple[Any, ...]  # of the columns `prob`; none for one outcome
+    names: tuple[str, ...]
+    weights: str | None = None
+    cluster: tuple[UnitColumn, ...] = ()
+    strata: tuple[UnitColumn, ...] = ()
+    replicate_weights: tuple[str, ...] = ()
+    replicate_method: object = None
+    positive: Any = None
+    missing: MissingRule = "error"
+    kinds: Kinds = PLAIN
+    na_values: tuple[Any, ...] = ()
+    where: Predicate | None = None
+
+    @classmethod
+    def of(
+        cls,
+        known: Sequence[str],
+        *,
+        label: object,
+        prob: object,
+        on: Any = (),
+        weights: object = None,
+        cluster: str | Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
+        replicate_weights: str | Sequence[str] | None = None,
+        replicate_method: object = None,
+        positive: object = None,
+        missing: object = "error",
+        categories: object = (),
+        numbers: object = (),
+        value_labels: object = None,
+        na_values: object = None,
+        where: object = None,
+        in_files: bool = False,
+    ) -> Roles:
+        """Read what a user named; files tell by themselves which columns they lack."""
+        several = names_several(prob, dict.fromkeys(known))
+        if in_files:
+            single = {} if several else {"prob": prob}
+            for argument, name in {"label": label, "weights": weights, **single}.items():
+                if not isinstance(name, str) and not (argument != "prob" and name is None):
+                    raise InputError(WRONG_ROLE, argument=argument, value=name)
+            if on is not None and not isinstance(on, Iterable):
+                raise InputError(WRONG_ROLE, argument="on", value=on)
+        chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
+        named = {"label": label, "prob": None if several else prob, "weights": weights}
+        taken = [(role, str(name)) for role, name in named.items() if name is not None]
+        if not in_files:
+            refuse_unknown_columns([*taken, *(("on", name) for name in chosen)], known)
+        refuse_duplicates(chosen)
+        classes = class_columns(known, prob) if several else {}
+        if several:
+            refuse_positive(positive)
+            taken[1 if label is not None else 0 : 0] = [("prob", c) for c in classes.values()]
+        units = {
+            "cluster": unit_columns(cluster, known, "cluster"),
+            "strata": unit_columns(strata, known, "strata"),
+        }
+        replicates = replicate_columns(replicate_weights, known, taken)
+        taken += [(role, unit.column) for role, found in units.items() for unit in found]
+        _refuse_two_roles(taken, chosen, replicates)
+        kinds = Kinds.of(categories, numbers, value_labels)
+        kinds.among(known)
+        roles = cls(
+            label=None if label is None else str(label),
+            prob=tuple(classes.values()) or (str(prob),),
+            classes=tuple(classes),
+            names=tuple(chosen),
+            weights=None if weights is None else str(weights),
+            **units,
+            replicate_weights=tuple(replicates),
+            replicate_method=replicate_method,
+            positive=positive,
+            missing=checked_missing(missing),
+            kinds=kinds,
+            na_values=read_na_values(na_values),
+            where=None if where is None else as_condition(where),
+        )
+        roles.selection.named(known, roles.prediction)
+        return roles
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a column of probabilities for each of several classes."""
+        return bool(self.classes)
+
+    @property
+    def prediction(self) -> str:
+        """The column that "prediction" stands for in a condition; of several classes none."""
+        return "" if self.several else self.prob[0]
+
+    @property
+    def taken(self) -> list[tuple[str, str]]:
+        """Roles and the columns that have them, covariates and replicate weights apart."""
+        named = [("label", self.label), *(("prob", name) for name in self.prob)]
+        units = [("cluster", unit.column) for unit in self.cluster]
+        units += [("strata", unit.column) for unit in self.strata]
+        return [
+            (role, name)
+            for role, name in [*named, ("weights", self.weights), *units]
+            if name is not None
+        ]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns with a role."""
+        taken = [name for _, name in self.taken]
+        return list(dict.fromkeys([*taken, *self.names, *self.replicate_weights]))
+
+    @property
+    def subjects(self) -> dict[str, Subject]:
+        """What errors call each column."""
+        return {
+            **{name: Subject("x", name) for name in self.names},
+            **{name: Subject("replicate_weights", name) for name in self.replicate_weights},
+            **{name: Subject(role) for role, name in self.taken},
+        }
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns of roles that one column has."""
+        return {r: name for r, name in self.taken if r in ("label", "weights") or not self.several}
+
+    @property
+    def selection(self) -> RowSelection:
+        """Which rows count."""
+        return RowSelection(self.na_values, self.where, self.missing == "drop", self.kinds)
+
+    def read(self, kind: type[R], columns: Mapping[str, Any], **settings: Any) -> R:
+        """Read rows of a frame, or `partial` ones of a file."""
+        p: Any = columns[self.prob[0]]
+        classes: tuple[Any, ...] | None = None
+        if self.several:
+            classes = self.classes
+            if self.label is not None:
+                label = as_arrow(columns[self.label], LABEL)
+                classes = numbers_like_labels(classes, label.type)
+            p = {k: columns[name] for k, name in zip(classes, self.prob, strict=True)}
+        return read_rows(
+            kind,
+            None if self.label is None else columns[self.label],
+            p,
+            {name: columns[name] for name in self.names},
+            classes=classes,
+            weights=None if self.weights is None else columns[self.weights],
+            **self._units(columns, settings.get("partial", False)),
+            replicate_weights={name: columns[name] for name in self.replicate_weights} or None,
+            replicate_method=self.replicate_method,
+            positive=self.positive,
+            kinds=self.kinds,
+            label=self.label,
+            **{"missing": self.missing} | settings,
+        )
+
+    def _units(self, columns: Mapping[str, Any], partial: bool) -> dict[str, Any]:
+        """Clusters and strata of the rows; the same unit has the same values everywhere."""
+        looked_at = self.prob[1:] if len(self.prob) == 2 else self.prob
+        units: dict[str, Any] = {}
+        for role in ("cluster", "strata"):
+            for unit in getattr(self, role):
+                if unit.length == AUTO and partial:
+                    raise InputError(
+                        "{argument}: the length of {value} is found from all rows; use "
+                        "scan(...).load(), or name it, such as week({column})",
+                        argument=role,
+                        value=unit.text,
+                        details={"column": unit.column},
+                    )
+                # Blocks of time are as long as the predictions of any class need them.
+                settled = [unit.settled(columns, role, columns[name]) for name in looked_at]
+                own = max(settled, key=lambda u: u.length if isinstance(u.length, int) else 0)
+                units.setdefault(role, {})[own.text] = own.values(columns, role)
+        return units
+
+
+def rows_of_frame(kinds: Sequence[type[R]], frame: object, **given: Any) -> R:
+    """Take the named columns of a frame; of several classes as rows of the second kind.
+
+    Of the other columns, those that may name units are kept as such.
+    """
+    columns = frame_columns(frame)
+    roles = Roles.of(list(columns), **given)
+    return rows_of_columns(kinds[int(roles.several)], roles, columns)
+
+
+def rows_of_columns(kind: type[R], roles: Roles, columns: Mapping[str, Any]) -> R:
+    """The rows of some columns that count, read."""
+    with column_names_known(roles.named):
+        selected = roles.selection.applied(columns, roles.subjects, roles.prediction)
+    if selected.rows is not None:
+        _refuse_odd_units(columns, roles)
+    used = set(roles.columns)
+    others = {name: column for name, column in selected.columns.items() if name not in used}
+    with selected.numbered(), column_names_known(roles.named):
+        rows = roles.read(
+            kind,
+            selected.columns,
+            others=others if kind.labelled else None,
+            as_drawn=selected.rows is None,
+        )
+    return rows.replaced(dropped=(*selected.notes, *rows.dropped))
+
+
+def _refuse_two_roles(
+    taken: Sequence[tuple[str, str]], chosen: Sequence[str], replicates: Sequence[str]
+) -> None:
+    """Raise if a column has two roles, of which one is its own."""
+    for role in ("label", "prob", "weights"):
+        for name in [column for r, column in taken if r == role]:
+            others = [r for r, other in taken if r != role and other == name]
+            if others:
+                raise InputError(
+                    "{value} cannot be {argument} and {other} at once",
+                    argument=role,
+                    value=name,
+                    details={"other": Argument(others[0])},
+                )
+            if role != "weights":
+                refuse_among_covariates(role, name, chosen)
+    for name in replicates:
+        refuse_among_covariates("replicate_weights", name, chosen)
+
+
+def _refuse_odd_units(columns: Mapping[str, object], roles: Roles) -> None:
+    """Raise where clusters and strata allow no variance before rows are left out.
+
+    Blocks of time are known after that only, and are passed over.
+    """
+    drawn: dict[str, object] = {}
+    for role, units in (("cluster", roles.cluster), ("strata", roles.strata)):
+        if units and all(unit.length is None for unit in units):
+            subjects = {unit.column: Subject(role, unit.column) for unit in units}
+            own = {name: columns[name] for name in subjects}
+            blanked = RowSelection(roles.na_values).applied(own, subjects, "").columns
+            drawn[role] = {unit.text: blanked[unit.column] for unit in units}
+    if drawn:
+        refuse_odd_units(drawn)

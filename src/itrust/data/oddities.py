@@ -25,7 +25,7 @@ from itrust._core import (
     shown,
 )
 from itrust.data.column import Column
-from itrust.data.rows import Points
+from itrust.data.points import Points
 
 MIN_ROWS, FEW_ROWS = 50, 20
 NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)

@@ -22,7 +22,7 @@ import numpy as np
 
 from itrust._core import BoolArray, InputError, checked_choice, did_you_mean, is_blank, plain
 from itrust.data.column import MICROSECONDS_PER_DAY, Column, Kind
-from itrust.data.rows import Points
+from itrust.data.points import Points
 
 LARGEST = sys.float_info.max
 MAX_DEPTH = 60  # texts and marks go down part by part

@@ -16,6 +16,7 @@ from itrust.data import (
     Chunk,
     Extract,
     FilePart,
+    FileRows,
     FileSet,
     Harvest,
     Scan,
@@ -259,10 +260,10 @@ def placed(parts: Sequence[FilePart]) -> tuple[FilePart, ...]:
     return tuple(placed)
 
 
-def parts_of(scan: Scan) -> list[FilePart]:
+def parts_of(scan: FileRows) -> list[FilePart]:
     """Parts of all files that can be read alone; rows where they are known."""
     parts = list(scan.file_set.parts(PART_ROWS // 4))
-    if scan.where is None and scan.missing != "drop":
+    if scan.roles.where is None and scan.missing != "drop":
         return parts
     return [replace(part, rows=None) for part in parts]  # fewer than the file says may count
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from itrust._core import Advance
 from itrust.data import (
-    FACT_ROWS,
-    ClassChunk,
-    ClassHarvest,
-    ClassSurvey,
+    Chunk,
+    Extract,
     FilePart,
+    Harvest,
     MulticlassScan,
     SelectionCounts,
 )
@@ -36,23 +35,24 @@ from itrust.engines.passes import Additive
 from itrust.engines.products import Scratch
 from itrust.engines.threads import one_blas_thread
 
-ClassWork = Callable[[ClassChunk, Scratch], Additive]
+FACT_ROWS = 65_536  # added up at once, as in memory
+ClassWork = Callable[[Chunk, Scratch], Additive]
 
 
 def class_survey(
     engine: Dask, scan: MulticlassScan, size: int, advance: Advance | None = None
-) -> tuple[ClassSurvey, tuple[FilePart, ...]]:
+) -> tuple[Extract, tuple[FilePart, ...]]:
     """Count rows of several classes and choose random ones, on the workers."""
-    with scan.scan.file_set.same_files(), engine.cluster() as cluster:
+    with scan.file_set.same_files(), engine.cluster() as cluster:
         parts, counts = _counted_parts(cluster, scan)
         if counts.kept < 2:
-            return scan.survey_of((), counts, size), parts  # which refuses them
+            return scan.extract_of((), size), parts  # which refuses them
         max_ticket = min(1.0, 1.5 * size / counts.kept + 1e-3)  # so that few rows travel
-        pieces = pieces_of(scan.scan, parts, FACT_ROWS)
-        how = {"size": size, "stretch": FACT_ROWS, "max_ticket": max_ticket}
-        asked = cluster.map(_harvest, [replace(scan, scan=piece) for piece in pieces], **how)
+        pieces = pieces_of(scan, parts, FACT_ROWS)
+        how = {"size": size, "max_ticket": max_ticket}
+        asked = cluster.map(_harvest, pieces, **how)
         found = cluster.answers(asked, told_rows(pieces, advance))
-    return scan.survey_of(found, counts, size), parts
+    return scan.extract_of(found, size, parts), parts
 
 
 def class_total(
@@ -64,11 +64,11 @@ def class_total(
     advance: Advance | None = None,
 ) -> Any:
     """Add up what chunks of rows contribute, on the workers."""
-    pieces = pieces_of(scan.scan, parts, size)
-    with scan.scan.file_set.same_files(), engine.cluster() as cluster:
+    pieces = pieces_of(scan, parts, size)
+    with scan.file_set.same_files(), engine.cluster() as cluster:
         (shared,) = cluster.map(passed_on, [work])
         cluster.spread(shared)
-        own = [replace(scan, scan=piece) for piece in pieces]
+        own = pieces
         done = told_rows(pieces, advance)
         return cluster.sum(_summed, own, done, work=shared, chunk=size)
 
@@ -82,12 +82,12 @@ def _counted_parts(
     cluster: Cluster, scan: MulticlassScan
 ) -> tuple[tuple[FilePart, ...], SelectionCounts]:
     """All parts of the files with the rows that count, and what became of the others."""
-    parts = parts_of(scan.scan)
-    if scan.scan.selection.is_all and all(part.rows is not None for part in parts):
+    parts = parts_of(scan)
+    if scan.selection.is_all and all(part.rows is not None for part in parts):
         n = sum(part.rows or 0 for part in parts)
         return placed(parts), SelectionCounts(n, n, n)
     lots = lots_of(parts, [bytes_of(part) for part in parts], COUNT_BYTES)
-    pieces = [[replace(scan, scan=scan.scan.only(part)) for part in lot] for lot in lots]
+    pieces = [[scan.only(part) for part in lot] for lot in lots]
     found = [own for lot in cluster.answers(cluster.map(_counts, pieces)) for own in lot]
     counted = [replace(part, rows=own.kept) for part, own in zip(parts, found, strict=True)]
     total = reduce(lambda one, other: one.plus(other), found, SelectionCounts())
@@ -95,11 +95,11 @@ def _counted_parts(
 
 
 def _counts(pieces: list[MulticlassScan]) -> list[SelectionCounts]:
-    return [_found(piece).counts() for piece in while_wanted(pieces)]
+    return [_found(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _harvest(piece: MulticlassScan, size: int, stretch: int, max_ticket: float) -> ClassHarvest:
-    return _found(piece).harvest(size, stretch, max_ticket)
+def _harvest(piece: MulticlassScan, size: int, max_ticket: float) -> Harvest:
+    return _found(piece).harvest(size, max_ticket)
 
 
 def _summed(piece: MulticlassScan, work: ClassWork, chunk: int) -> Additive:
@@ -113,5 +113,5 @@ def _summed(piece: MulticlassScan, work: ClassWork, chunk: int) -> Additive:
 
 
 def _found(piece: MulticlassScan) -> MulticlassScan:
-    seen_here(piece.scan)
+    seen_here(piece)
     return piece

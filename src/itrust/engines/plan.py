@@ -264,7 +264,7 @@ def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
     whole = source.in_memory
     if whole is None:
         return tally.pair_weight
-    return whole.pair_weight / (unit**2 if whole.weights is not None else 1.0)
+    return float(whole.pair_weight / (unit**2 if whole.weights is not None else 1.0))
 
 
 def finite(sums: FloatArray) -> FloatArray:

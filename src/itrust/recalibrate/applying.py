@@ -23,7 +23,7 @@ from itrust.data import (
     read_covariates,
     read_probabilities,
     refuse_among_covariates,
-    settle_missing,
+    settled_columns,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Applied:
                     told.append(read_probabilities(frame[column], frame.num_rows))
             x = {name: frame[name] for name in learned.columns_}
             columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
-            settle_missing({"columns": columns}, self.missing)
+            settled_columns(columns, self.missing)
         return np.column_stack(told), columns
 
     def _count(self, columns: tuple[Column, ...], far: FloatArray, moved: FloatArray) -> None:

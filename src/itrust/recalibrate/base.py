@@ -299,7 +299,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 "{argument} would overwrite {value}, which is read", argument="out", value=str(out)
             )
         if safe_cells:
-            refuse_formula_names([*sample.roles, column])
+            refuse_formula_names([*sample.roles.columns, column])
         made = Application(self, sample.prob, "error" if sample.missing == "error" else "level")
         with sample.file_set.located():
             copy = write_recalibrated(
@@ -307,13 +307,14 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 sample.file_set,
                 place,
                 column,
-                sample.roles,
-                na_values=sample.na_values,
+                sample.roles.columns,
+                na_values=sample.roles.na_values,
                 safe_cells=safe_cells,
                 progress=progress,
             )
         form = replace(copy.written, na_values=sample.form.na_values)
-        return replace(sample, file_set=FileSet.of(place, form), prob=column)
+        roles = replace(sample.roles, prob=(column,))
+        return replace(sample, file_set=FileSet.of(place, form), roles=roles)
 
     def unseen(self, x: object) -> dict[str, int]:
         """Count rows with a level that `fit` has not seen; missing values are not counted.

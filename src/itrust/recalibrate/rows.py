@@ -138,7 +138,7 @@ def _gathered(scan: Scan, advance: Advance) -> Predictions:
             count=rows,
             details={"rows": counted(rows, "row")},
         )
-    positive = 1 if scan.positive is None else scan.positive
+    positive = 1 if scan.roles.positive is None else scan.roles.positive
     values = (others.pop() if len(others) == 1 else None, positive)
     if cells is not None:
         return cells.predictions(values)

@@ -283,11 +283,10 @@ def evaluate_tasks(
     redrawn from the probabilities of all classes, once for all tasks, and a gap between classes has
     the variance of labels of which each row has one.
     """
-    if isinstance(sample, MulticlassScan):
-        sample = sample.load()
-    if isinstance(sample, MulticlassSample):
+    if isinstance(sample, MulticlassScan | MulticlassSample):
         settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": rng, "engine": engine}
-        return _of_several(sample, tasks, settings)
+        rows = sample.load() if isinstance(sample, MulticlassScan) else sample
+        return _of_several(rows, tasks, settings)
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
     refuse_odd_tasks(tasks)
     own = class_tasks(tasks, redraws.sample)

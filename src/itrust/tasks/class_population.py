@@ -138,7 +138,7 @@ def _of_class(found: Resemblance, name: Any) -> Resemblance:
 
 
 def _refuse_other_classes(population: Any, labelled: MulticlassSample) -> None:
-    if not hasattr(population, "one_class"):
+    if not getattr(population, "several", False):
         raise InputError(
             "labelled rows have the classes {classes}, and {argument} has one column of "
             "probabilities; give it those of every class",

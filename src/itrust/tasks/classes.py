@@ -97,10 +97,9 @@ class TwoClasses:
         own = self.sample
         if name == own.values[1]:
             return own
-        made = object.__new__(Sample)
-        parts = {**vars(own), "y": 1 - own.y, "p": 1 - own.p, "values": own.values[::-1]}
-        made._fill(**{key: parts[key] for key in Sample.__dataclass_fields__})
-        return made
+        return own.replaced(
+            codes=1 - own.codes, predictions=1 - own.predictions, classes=own.classes[::-1]
+        )
 
 
 def class_task(task: Task, sample: Sample | MulticlassSample) -> Task:

@@ -26,7 +26,6 @@ from itrust.data import (
     PopulationScan,
     Sample,
     Scan,
-    without_label,
 )
 from itrust.recalibrate import UntestedCorrection, untested_correction
 from itrust.tasks.differentials import joined_at
@@ -156,8 +155,8 @@ def population_totals(
 ) -> PopulationTotals:
     """Sums over all rows of a population, some rows at a time."""
     if isinstance(population, Scan):
-        population = without_label(population)
-    parts: Iterable[tuple[Points, FloatArray | None, int]]
+        population = population.without_label()
+    parts: Iterable[tuple[Points, Any, int]]
     if isinstance(population, PopulationScan):
         chunks = population.chunks(CHUNK)
         parts = ((chunk.points, chunk.weights, chunk.first) for chunk in chunks)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from itrust._core import InputError, Rng, did_you_mean, shown
 from itrust.bias import names_of
-from itrust.data import MulticlassSample, Sample, is_model
+from itrust.data import MulticlassSample, MulticlassScan, Sample, is_model
 from itrust.tasks import Task, as_tasks
 
 
@@ -27,9 +26,7 @@ def of_two(sample: MulticlassSample) -> Sample:
     own = sample.one_class(sample.classes[1])
     first, second = sample.classes
     note = f"labels {shown(second)} count as 1, {shown(first)} as 0"
-    made = object.__new__(Sample)
-    parts = {field.name: getattr(own, field.name) for field in fields(own)}
-    made._fill(**parts | {"dropped": (*own.dropped, *sample.rescaled, note)})
+    made: Sample = own.replaced(dropped=(*own.dropped, *sample.rescaled, note))
     return made
 
 
@@ -38,7 +35,7 @@ def as_classes(sample: object) -> MulticlassSample | None:
     if isinstance(sample, MulticlassSample):
         return sample
     # A scan of several classes knows them and loads its rows compactly.
-    if hasattr(sample, "load") and getattr(sample, "classes", None) is not None:
+    if isinstance(sample, MulticlassScan):
         loaded: MulticlassSample = sample.load()
         return loaded
     return None

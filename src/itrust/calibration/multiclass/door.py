@@ -120,8 +120,7 @@ def multiclass_test(
 
 def has_classes(sample: object) -> bool:
     """Whether this is a sample of several classes, or a scan of one."""
-    is_scan = hasattr(sample, "classes") and callable(getattr(sample, "load", None))
-    return isinstance(sample, MulticlassSample) or is_scan
+    return bool(getattr(sample, "several", False))
 
 
 def _can_be_streamed(sample: object) -> bool:

@@ -6,18 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from itrust._core import Advance, FloatArray, IntArray, tickets
 from itrust.data import (
+    Census,
     Chunk,
-    ClassChunk,
-    ClassFacts,
-    ClassSurvey,
     Column,
+    Design,
     Extract,
     FilePart,
     FileSet,
@@ -38,6 +37,7 @@ from itrust.engines import (
     ordered_map,
 )
 
+FACT_ROWS = 65_536  # added up at once, in memory and from files, so that sums are the same
 RowsWork = Callable[["CheckedRows", Scratch], Additive]
 
 
@@ -46,7 +46,7 @@ class RowsOfClasses(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> ClassFacts:
+    def facts(self) -> Census:
         """Counts of all rows."""
 
     @property
@@ -125,14 +125,28 @@ class CheckedRows(RowsOfClasses):
         return cls(sample.p, sample.codes, sample.columns, sample.weights, units, 0, sample)
 
     @classmethod
-    def of_chunk(cls, chunk: ClassChunk) -> CheckedRows:
+    def of_chunk(cls, chunk: Chunk) -> CheckedRows:
         """Read some rows of files, which are independent."""
         return cls(chunk.p, chunk.codes, chunk.columns, chunk.weights, None, chunk.first)
 
     @cached_property
-    def facts(self) -> ClassFacts:
+    def facts(self) -> Census:
         """Counts of all rows."""
-        return ClassFacts.of(self.p, self.codes, self.weights)
+        parts = [
+            Census.of(rows, rows.weights)
+            for rows in (
+                self._sample().cut(slice(at, at + FACT_ROWS), self.weights)
+                for at in range(0, self.n, FACT_ROWS)
+            )
+        ]
+        return reduce(lambda one, other: one.plus(other, ()), parts)
+
+    def _sample(self) -> MulticlassSample:
+        design = Design(self.n, self.weights)
+        names = tuple(range(self.classes))
+        return MulticlassSample.made(
+            predictions=self.p, codes=self.codes, classes=names, columns=(), design=design
+        )
 
     @property
     def is_weighted(self) -> bool:
@@ -187,9 +201,14 @@ class CheckedRows(RowsOfClasses):
 
     def chunk(self, code: int) -> Chunk:
         """One class against the rest."""
-        y = (self.codes == code) * 1.0
-        points = self.points(code)
-        return Chunk(self.first, y, points.p, points, self.weights, self.units)
+        return Sample.made(
+            predictions=self.p[:, code : code + 1],
+            codes=(self.codes == code).astype(np.int8),
+            classes=(0, 1),
+            columns=self.columns,
+            design=Design(self.n, self.weights, self.units),
+            first=self.first,
+        )
 
     def take(self, rows: IntArray | slice, first: int = 0) -> CheckedRows:
         """Some of the rows, with a number for the first of them."""
@@ -220,7 +239,8 @@ class CheckedRows(RowsOfClasses):
     def described_by(self, code: int) -> Sample:
         """One class of all rows."""
         assert self.sample is not None
-        return self.sample.one_class(self.sample.classes[code])
+        sample: Sample = self.sample.outcome(code)
+        return sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +248,7 @@ class StreamedRows(RowsOfClasses):
     """Rows of several classes in files, of which random ones are at hand."""
 
     scan: MulticlassScan
-    survey: ClassSurvey
+    survey: Extract
     machines: Dask | None = None
     parts: tuple[FilePart, ...] = ()
 
@@ -242,19 +262,19 @@ class StreamedRows(RowsOfClasses):
     ) -> StreamedRows:
         """Count the rows and keep random ones, in one pass."""
         if machines is None:
-            return cls(scan, scan.survey(size, advance))
+            return cls(scan, scan.extract(size, advance))
         survey, parts = class_survey(machines, scan, size, advance)
         return cls(scan, survey, machines, parts)
 
     @property
-    def facts(self) -> ClassFacts:
+    def facts(self) -> Census:
         """Counts of all rows."""
-        return self.survey.facts
+        return self.survey.census
 
     @property
     def is_weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.scan.scan.weights is not None
+        return self.scan.weights is not None
 
     @property
     def at_hand(self) -> None:
@@ -284,7 +304,8 @@ class StreamedRows(RowsOfClasses):
     def described_by(self, code: int) -> Sample:
         """One class of the rows at hand."""
         some = self.survey.some
-        return some.one_class(some.classes[code])
+        sample: Sample = some.outcome(code)
+        return sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +314,7 @@ class _OnChunks:
 
     work: RowsWork
 
-    def __call__(self, chunk: ClassChunk, scratch: Scratch) -> Additive:
+    def __call__(self, chunk: Chunk, scratch: Scratch) -> Additive:
         return self.work(CheckedRows.of_chunk(chunk), scratch)
 
 
@@ -307,12 +328,12 @@ class OneClassPiece:
     @property
     def parts(self) -> tuple[FilePart, ...] | None:
         """The pieces of files that hold the rows."""
-        return self.scan.scan.parts
+        return self.scan.parts
 
     @property
     def rows(self) -> range | None:
         """Numbers of the rows in the whole."""
-        return self.scan.scan.rows
+        return self.scan.rows
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """These rows in order."""
@@ -337,7 +358,7 @@ class OneClassRows:
     @property
     def weights(self) -> object:
         """The name of the column of weights, if there is one."""
-        return self.whole.scan.scan.weights
+        return self.whole.scan.weights
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -347,7 +368,7 @@ class OneClassRows:
     @property
     def file_set(self) -> FileSet:
         """The files."""
-        return self.whole.scan.scan.file_set
+        return self.whole.scan.file_set
 
     def spanning(self, parts: Sequence[FilePart], rows: range) -> OneClassPiece:
         """Some of the rows, which lie in some pieces of the files."""

@@ -144,7 +144,7 @@ class FittedRows:
 
     def binary(self, code: int) -> Sample:
         """One class against the rest."""
-        own = self.source.one_class(self.classes[code])
+        own: Sample = self.source.one_class(self.classes[code])
         return own if self.n == own.n else own.take(self.index)
 
 

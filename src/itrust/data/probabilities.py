@@ -1,0 +1,698 @@
+"""Labels and probabilities in any form: of two labels, or of classes, whose columns go by name.
+
+Every refusal is one sentence. Rows in messages count from 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+
+from itrust._core import (
+    AnyArray,
+    Argument,
+    Code,
+    FloatArray,
+    InputError,
+    IntArray,
+    Setting,
+    Subject,
+    counted,
+    did_you_mean,
+    listed,
+    shown,
+)
+from itrust.data.encoding import (
+    as_arrow,
+    encode_numbers,
+    frame_columns,
+    in_narwhals,
+    is_frame,
+    levels_and_codes,
+    names_of_frame,
+    refuse_missing_rows,
+    rows_to_columns,
+    same_length,
+)
+from itrust.data.kinds import Labels, code_meant, code_of, labelled, same_code, with_meanings
+
+MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
+KNOWN_CODES = (-1, -2, -7, -8, -9, -99, -999, -9999, 9, 99, 999, 9999)
+# Of rows that sum to 1 but for rounding: a softmax in float32, or six digits that sum to 0.999999.
+SUM_TOLERANCE = 1e-6 + 1e-12
+ROUNDING = 1e-12  # of rows in double precision, which are left as they are
+ROUNDED = 0.02  # how far sums of probabilities with two or three digits may lie from 1
+PERCENT = (99.0, 101.0)  # sums of rows that are percentages
+CLASSES, STAR = "classes", "*"
+REST = "another class"  # the value of the label that counts as 0, in one class against the rest
+ALL_CLASSES = Code(
+    "the probabilities of every class, classes=[...]", "--prob win=p1,tie=pt,loss=p2 or 'p_*'"
+)
+LABEL, PROB = Subject("label"), Subject("prob")
+
+
+# Two labels.
+
+
+def read_labels(
+    y: object, positive: object, *, partial: bool = False
+) -> tuple[FloatArray, tuple[Any, ...]]:
+    """Labels as 0 and 1, and their values in sorted order.
+
+    If `positive` says which value counts as 1, all others count as 0.
+    """
+    values, codes = levels_and_codes(as_arrow(y, LABEL))
+    refuse_missing_rows(codes < 0, LABEL)
+    if len(values) > 2 and (positive is None or not (partial or positive in values)):
+        raise _too_many_labels(values, codes, positive)
+    if positive is None:
+        if not set(values) <= {0, 1}:
+            said = _short(values)
+            raise InputError(
+                "{argument} has the values {known}",
+                value=said,
+                hint="say which value counts as 1 with {settings}",
+                settings=[Setting("positive", v) for v in (said if len(said) == 2 else (...,))],
+                details={"known": listed(said)},
+                **LABEL.fields,
+            )
+        positive = 1
+    elif positive not in values and len(values) == 2 and not partial:
+        raise _unknown_positive(values, positive)
+    return np.array([float(value == positive) for value in values])[codes], values
+
+
+def read_meant_labels(
+    y: object, positive: object, labels: Labels | None, *, partial: bool
+) -> tuple[FloatArray, tuple[Any, ...], object]:
+    """The same, and the value that counts as 1, where codes of the label have meanings, too."""
+    if labels is None:
+        return *read_labels(y, positive, partial=partial), positive
+    known, _ = levels_and_codes(as_arrow(y, LABEL))
+    positive = None if positive is None else same_code(known, code_meant(labels, positive))
+    try:
+        return *read_labels(y, positive, partial=partial), positive
+    except InputError as error:
+        if "known" not in error.details:
+            raise
+        details = {**error.details, "known": with_meanings(_short(known), labels)}
+        raise error.at(details=details) from None
+
+
+def label_values(y: object) -> tuple[Any, ...]:
+    """The values that labels have, in sorted order."""
+    return levels_and_codes(as_arrow(y, LABEL))[0]
+
+
+def both_values(known: tuple[Any, ...], positive: object, labels: Labels | None) -> tuple[Any, Any]:
+    """The label values that count as 0 and 1; None for a 0 that does not occur or is not one."""
+    others = [value for value in known if value != positive]
+    values = (others[0] if len(others) == 1 else None), positive
+    if labels is None:
+        return values
+    zero, one = (None if value is None else labelled([value], labels)[0] for value in values)
+    return zero, one
+
+
+def one_against_the_rest(known: Sequence[Any], positive: object) -> tuple[str, ...]:
+    """What is said where several values of the label count as 0."""
+    others = [value for value in known if value != positive]
+    if positive is None or len(others) < 2:
+        return ()
+    said = listed(_short(tuple(others)))
+    return (f"the label {shown(_short((positive,))[0])} counts as 1, all others ({said}) as 0",)
+
+
+def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
+    close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
+    return InputError(
+        "{given} is not among the labels {known}{cure}",
+        argument="positive",
+        value=positive,
+        hint="did you mean {}?" if close else None,
+        settings=[Setting("positive", value) for value in close],
+        details={
+            "given": Setting("positive", positive),
+            "known": listed(_short(values)),
+            "cure": "" if close else "; name one of these",
+        },
+    )
+
+
+def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Values for a message: whole numbers as such, although CSV files are read as decimals."""
+    whole = all(isinstance(value, float) and value.is_integer() for value in values)
+    return tuple(int(value) for value in values) if whole else values
+
+
+def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, positive: object) -> InputError:
+    if positive is not None:
+        return _unknown_positive(values, positive)
+    counts = np.bincount(codes)
+    rarest = int(np.flatnonzero(counts == counts.min())[-1])
+    said = _short(values)
+    swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
+    one_class = Setting("positive", 1 if 1 in said else said[-1])
+    return InputError(
+        "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
+        "{row})",
+        row=int(np.argmax(codes == rarest)),
+        value=said[rarest],
+        count=int(counts[rarest]),
+        hint="(are {} and {} swapped?)"
+        if swapped
+        else "(for one class against the rest: {}; for all at once: {})",
+        settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
+        details={"known": listed(said), "rows": counted(int(counts[rarest]), "row")},
+        **LABEL.fields,
+    )
+
+
+def positive_column(p: object, values: tuple[Any, ...], positive: object) -> object:
+    """The one column of probabilities; of a matrix (n, 2), the column of the positive label."""
+    matrix, names = as_matrix(p)
+    if matrix is None or matrix.ndim != 2 or matrix.shape[1] == 1:
+        return p
+    if matrix.shape[1] != 2:
+        raise InputError(
+            "{argument} must be one column, not an array of shape {value}",
+            value=matrix.shape,
+            **PROB.fields,
+        )
+    if positive is None:
+        raise InputError(
+            "{argument} has two columns",
+            hint="pass the positive label's (p[:, 1] from scikit-learn), or name the label with {}",
+            settings=[Setting("positive")],
+            **PROB.fields,
+        )
+    off = np.abs(matrix.sum(axis=1) - 1) > 1e-6
+    if off.any():
+        row = int(np.argmax(off))
+        raise InputError(
+            "{argument}: the two columns must sum to 1; {row} has {sum}",
+            row=row,
+            value=tuple(matrix[row].tolist()),
+            details={"sum": str(matrix[row])},
+            **PROB.fields,
+        )
+    known = names or [str(value) for value in values]  # scikit-learn sorts the labels
+    if str(positive) not in known or len(known) != 2:
+        raise InputError(
+            "{argument} has the two columns {known}, and it is not clear which one is {value}; "
+            "pass that column alone",
+            value=positive,
+            details={"known": listed(known)},
+            **PROB.fields,
+        )
+    return matrix[:, known.index(str(positive))]
+
+
+def as_matrix(p: object) -> tuple[AnyArray | None, list[str]]:
+    """A two-dimensional input as an array with its column names; None for one column."""
+    native = in_narwhals(p)
+    if isinstance(native, nw.DataFrame):
+        return native.to_numpy(), [str(name) for name in native.columns]
+    if isinstance(p, list | tuple):
+        if not p or not isinstance(p[0], list | tuple | np.ndarray):
+            return None, []
+        return np.column_stack([np.asarray(column) for column in rows_to_columns(PROB, p)]), []
+    plain = isinstance(p, np.ndarray) and not isinstance(p, np.ma.MaskedArray)
+    return (p if plain else None), []  # type: ignore[return-value]
+
+
+# Probabilities.
+
+
+def read_probabilities(values: object, n: int) -> FloatArray:
+    """Probabilities of the positive label, (n,)."""
+    p = encode_numbers(values, PROB)
+    same_length(PROB, p.size, n)
+    _refuse_outside(p[:, None], None)
+    return p
+
+
+def read_predictions(
+    p: object, n: int, classes: tuple[Any, ...] | None
+) -> tuple[FloatArray, tuple[int, float]]:
+    """Probabilities (n, K) of one outcome or of all classes, and what was done about rounding."""
+    if classes is None:
+        return read_probabilities(p, n)[:, None], (0, 0.0)
+    _, matrix = read_matrix(p, classes)
+    same_length(PROB, len(matrix), n)
+    return rows_that_sum_to_1(matrix, classes)
+
+
+def rows_that_sum_to_1(
+    matrix: FloatArray, classes: tuple[Any, ...]
+) -> tuple[FloatArray, tuple[int, float]]:
+    """Probabilities that are ones, with rows that sum to 1; how many did not, and by how much."""
+    refuse_missing_rows(np.asarray(np.isnan(matrix).any(axis=1)), PROB)
+    _refuse_outside(matrix, classes)
+    deviations = np.abs(matrix.sum(axis=1) - 1)
+    largest = float(deviations.max(initial=0.0))
+    if largest > SUM_TOLERANCE:
+        raise _wrong_sum(matrix, classes)
+    rounded = deviations > ROUNDING
+    if not rounded.any():
+        return matrix, (0, 0.0)
+    some = matrix[rounded]
+    matrix = matrix.copy(order="F")
+    if matrix.shape[1] == 2:
+        matrix[rounded, 0] = 1 - some[:, 1]
+    else:
+        matrix[rounded] = some / some.sum(axis=1, keepdims=True)
+    return matrix, (int(rounded.sum()), largest)
+
+
+def rounding_note(count: int, largest: float) -> tuple[str, ...]:
+    """What was done with rows that summed to 1 only up to rounding.
+
+    >>> rounding_note(3, 4.2e-7)
+    ('the probabilities of 3 rows summed to 1 only up to 4.2e-07: they were rescaled',)
+    """
+    if not count:
+        return ()
+    said = f"the probabilities of {counted(count, 'row')} summed to 1 only up to {largest:.2g}"
+    return (f"{said}: they were rescaled",)
+
+
+def _refuse_outside(matrix: FloatArray, classes: tuple[Any, ...] | None) -> None:
+    """Raise unless all probabilities, of classes or of one outcome, lie in [0, 1]."""
+    wrong = ~((matrix >= 0) & (matrix <= 1))
+    if not wrong.any():
+        return
+    rows = wrong.any(axis=1)
+    row = int(np.argmax(rows))
+    column = int(np.argmax(wrong[row]))
+    others = int(rows.sum()) - 1
+    more = f", and {counted(others, 'other row')} {'is' if others == 1 else 'are'} outside, too"
+    hint, settings = _cure(matrix)
+    raise InputError(
+        "{argument} must lie in [0, 1]; {row} has {value}{name}{more}",
+        row=row,
+        value=float(matrix[row, column]),
+        count=others + 1,
+        hint=hint,
+        settings=settings,
+        details={
+            "name": "" if classes is None else f" for the class {shown(classes[column])}",
+            "more": more if others else "",
+        },
+        **PROB.fields,
+    )
+
+
+def _cure(matrix: FloatArray) -> tuple[str | None, list[Setting | Code]]:
+    """What would make probabilities of missing-value codes, percentages or logits."""
+    one, lowest, highest = matrix.shape[1] == 1, matrix.min(), matrix.max()
+    codes = _missing_codes(matrix[:, 0]) if one else []
+    if codes:
+        what = "this looks like a missing-value code"
+        what = what if len(codes) == 1 else "these look like missing-value codes"
+        settings = [Setting("na_values", codes if len(codes) > 1 else codes[0])]
+        cure = f"({what}: {{}} with {{}} leaves such rows out)"
+        return cure, [*settings, Setting("missing", "drop")]
+    sums = matrix.sum(axis=1)
+    percent = 2 < highest <= 100 if one else PERCENT[0] < sums.min() <= sums.max() < PERCENT[1]
+    if lowest >= 0 and percent:
+        return "divide percentages by 100?", []
+    if lowest >= -SUM_TOLERANCE and highest <= 1 + SUM_TOLERANCE:
+        return "(clip rounding errors{}?)", [Code(" with numpy.clip(p, 0, 1)", " to [0, 1]")]
+    expit = Code("pass logits through scipy.special.expit", "turn logits z into 1 / (1 + exp(-z))")
+    softmax = Code("pass logits through scipy.special.softmax", "turn logits into probabilities")
+    return "({} first?)", [expit if one else softmax]
+
+
+def _missing_codes(p: FloatArray) -> list[float]:
+    """The few values outside [0, 1] that many rows share: codes of missing values, not logits."""
+    outside = p[(p < 0) | (p > 1)]
+    values, counts = np.unique(outside, return_counts=True)
+    few = values.size <= MAX_CODES and outside.size < p.size / 2
+    repeated = bool((counts > 1).all()) or bool(np.isin(values, KNOWN_CODES).all())
+    if not (few and repeated):
+        return []
+    return [int(value) if value == int(value) else float(value) for value in values]
+
+
+def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
+    sums = matrix.sum(axis=1)
+    deviations = np.abs(sums - 1)
+    off = deviations > SUM_TOLERANCE
+    row = int(np.argmax(off))
+    hint = None
+    if deviations.max() <= ROUNDED + ROUNDING:
+        hint = "divide each row by its sum, if probabilities were rounded"
+    elif round(sums[row]) > 1:
+        hint = "are these columns of more than one model? name those of one, each with its class"
+    return InputError(
+        f"the probabilities of a row must sum to 1; those of {{row}} sum to {sums[row]:.9g} "
+        f"({counted(int(off.sum()), 'row')} in all); the columns taken are those of {{classes}}",
+        row=row,
+        value=float(sums[row]),
+        count=int(off.sum()),
+        hint=hint,
+        details={"classes": listed(classes)},
+        **PROB.fields,
+    )
+
+
+# Several classes.
+
+
+def columns_in(p: object) -> int:
+    """How many columns probabilities have; no row is looked at.
+
+    >>> columns_in([0.2, 0.7]), columns_in([[0.2, 0.3, 0.5]]), columns_in({"a": [1], "b": [0]})
+    (1, 3, 2)
+    """
+    if isinstance(p, Mapping):
+        return len(p)
+    if is_frame(p):
+        return len(names_of_frame(p))
+    if isinstance(p, list | tuple):
+        first = p[0] if p else 0.0
+        return len(first) if isinstance(first, list | tuple | np.ndarray) else 1
+    shape: tuple[int, ...] = getattr(p, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def read_matrix(
+    p: object, classes: Sequence[Any] | None
+) -> tuple[tuple[Any, ...] | None, FloatArray]:
+    """The classes that the columns are named by, and the probabilities, NaN where missing."""
+    wanted = None if classes is None else checked_classes(classes)
+    if isinstance(p, Mapping) or is_frame(p):
+        columns = _named(p)
+        names = checked_classes(tuple(columns))
+        if wanted is not None:
+            columns = {name: columns[_own(name, names, wanted)] for name in wanted}
+            names = wanted
+        return names, _stacked(columns)
+    matrix = _as_numbers(p)
+    if matrix.ndim != 2 or matrix.shape[1] < 2:
+        raise InputError(
+            "{argument} must have one column for each class, at least two, not the shape {value}",
+            value=matrix.shape,
+            **PROB.fields,
+        )
+    if wanted is not None and len(wanted) != matrix.shape[1]:
+        raise InputError(
+            "{argument} must name the {count} columns of prob in order, not {wanted}",
+            argument=CLASSES,
+            value=wanted,
+            count=matrix.shape[1],
+            details={"wanted": listed(wanted)},
+        )
+    return wanted, matrix
+
+
+def _named(p: object) -> dict[Any, object]:
+    """Columns of a mapping or frame by their names as they are: pandas may have numbers."""
+    if isinstance(p, Mapping):
+        return {_plain(name): column for name, column in p.items()}
+    columns = frame_columns(p)
+    own: Any = getattr(p, "columns", ()) if type(p).__module__.startswith("pandas") else ()
+    names = [_plain(name) for name in own] or list(columns)
+    return dict(zip(names, columns.values(), strict=True))
+
+
+def _plain(name: Any) -> Any:
+    """A name without NumPy's clothes."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def checked_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Names of two classes or more, each once; refuses anything else."""
+    named = None if isinstance(classes, str | bytes) else classes
+    try:
+        names = tuple(_plain(name) for name in named)  # type: ignore[union-attr]
+    except TypeError:
+        names = ()
+    if not names or any(not isinstance(name, Hashable) or name is None for name in names):
+        raise InputError(
+            "{argument} must be a list of the names of the classes, not {value}",
+            argument=CLASSES,
+            value=classes,
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(
+            "{argument} must differ; {twice} stands more than once",
+            argument=CLASSES,
+            value=names,
+            details={"twice": listed(twice)},
+        )
+    if len(names) < 2:
+        raise InputError(
+            "there is one class only, {only}; give a column of probabilities for every class, at "
+            "least two",
+            argument=CLASSES,
+            value=names,
+            details={"only": shown(names[0])},
+        )
+    return names
+
+
+def _own(name: Any, names: tuple[Any, ...], wanted: tuple[Any, ...]) -> Any:
+    """The column of a class, which may be text where the class is a number."""
+    places = class_positions(names)
+    place = places.get(name, places.get(code_of(name)))
+    if place is None or len(names) != len(wanted):
+        raise InputError(
+            "{argument} must be the names of the columns of prob in some order, {names}, not "
+            "{wanted}",
+            argument=CLASSES,
+            value=wanted,
+            details={"names": listed(names), "wanted": listed(wanted)},
+        )
+    return names[place]
+
+
+def class_positions(classes: Sequence[Any]) -> dict[Any, int]:
+    """The place of each class by its name, and by its number where that is plain: 1, 1.0 and "1".
+
+    >>> class_positions(["1", "2"])[2.0]
+    1
+    """
+    by_code = Counter(code_of(name) for name in classes)
+    places = {code_of(n): k for k, n in enumerate(classes) if by_code[code_of(n)] == 1}
+    return {**places, **{name: k for k, name in enumerate(classes)}}
+
+
+def class_position(classes: tuple[Any, ...], name: Any) -> int:
+    """The place of a class that a user names; refuses one that there is not."""
+    places = class_positions(classes)
+    asked = _plain(name)
+    if isinstance(asked, Hashable):
+        for key in (asked, code_of(asked)):
+            if key in places:
+                return places[key]
+    raise InputError(
+        "there is no class {value}; {guess}",
+        argument="name",
+        value=name,
+        details={"guess": did_you_mean(str(name), [str(c) for c in classes])},
+    )
+
+
+def _stacked(columns: Mapping[Any, object]) -> FloatArray:
+    """Columns of numbers as one array (n, K), NaN where missing."""
+    read = {name: class_numbers(values, name) for name, values in columns.items()}
+    sizes = {values.size for values in read.values()}
+    if len(sizes) > 1:
+        told = listed([values.size for values in read.values()])
+        raise InputError(
+            f"the columns of {{argument}} must have the same number of rows, not {told}",
+            **PROB.fields,
+        )
+    matrix = np.empty((sizes.pop(), len(read)), order="F")
+    for k, values in enumerate(read.values()):
+        matrix[:, k] = values
+    return matrix
+
+
+def class_numbers(values: object, name: Any) -> FloatArray:
+    """The probabilities of one class, NaN where missing; what is wrong is told with its name."""
+    try:
+        return encode_numbers(values, PROB, lacking=True)
+    except InputError as error:
+        raise error.at(
+            problem=f"class {{name}}: {error.problem}",
+            details={**error.details, "name": shown(name)},
+        ) from None
+
+
+def _as_numbers(p: object) -> FloatArray:
+    if isinstance(p, np.ma.MaskedArray):
+        p = np.ma.filled(p.astype(float), np.nan)
+    if isinstance(p, list | tuple) and p and isinstance(p[0], list | tuple):
+        rows_to_columns(PROB, p)  # of different lengths: one sentence
+    try:
+        return np.array(p, dtype=float, order="F")
+    except (TypeError, ValueError):
+        raise InputError(
+            "{argument} must be a matrix of numbers, one column for each class", **PROB.fields
+        ) from None
+
+
+def read_codes(
+    y: object, named: tuple[Any, ...] | None, k: int, labels: Labels | None = None
+) -> tuple[tuple[Any, ...], IntArray]:
+    """The classes, and the place of every label among them, (n,)."""
+    levels, codes = levels_and_codes(as_arrow(y, LABEL))
+    refuse_missing_rows(codes < 0, LABEL)
+    classes = _numbered_classes(levels, k) if named is None else named
+    places = class_positions(classes)
+    meanings = labelled(levels, labels) if labels is not None else levels
+    place = np.array(
+        [
+            places.get(level, places.get(code_of(level), places.get(meaning, -1)))
+            for level, meaning in zip(levels, meanings, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    positions: IntArray = place[codes]
+    if (place < 0).any():
+        strange = positions < 0
+        row, count = int(np.argmax(strange)), int(strange.sum())
+        raise InputError(
+            "{row} has the label {value}, which is none of the classes {classes}{more}",
+            row=row,
+            value=levels[codes[row]],
+            count=count,
+            details={
+                "classes": listed(classes),
+                "more": f" ({count:,} rows have such labels)" if count > 1 else "",
+            },
+            **LABEL.fields,
+        )
+    return classes, positions
+
+
+def _numbered_classes(levels: tuple[Any, ...], k: int) -> tuple[int, ...]:
+    """0 to k - 1, if that is what labels are: one that starts at 0, so that none starts at 1."""
+    numbers = [level for level in levels if isinstance(level, int | float)]
+    if len(numbers) == len(levels) and set(levels) <= set(range(k)) and 0 in levels:
+        return tuple(range(k))
+    raise InputError(
+        "{argument} has {values} ({known}) and prob has {k} columns without names",
+        hint="say which column belongs to which label with {}, in the order of the columns",
+        settings=[Code("classes=[...]", "names, such as win=p1,tie=pt")],
+        details={
+            "values": counted(len(levels), "value"),
+            "known": listed(_short(levels)),
+            "k": k,
+        },
+        **LABEL.fields,
+    )
+
+
+def numbers_like_labels(names: Sequence[Any], label: pa.DataType) -> tuple[Any, ...]:
+    """Classes as whole numbers where their names are the texts of such and labels are numbers.
+
+    >>> numbers_like_labels(["0", "1"], pa.int64()), numbers_like_labels(["0", "1"], pa.string())
+    ((0, 1), ('0', '1'))
+    """
+    is_number = pa.types.is_integer(label) or pa.types.is_floating(label)
+    texts = all(isinstance(name, str) and name.lstrip("-").isdecimal() for name in names)
+    numbers = tuple(int(name) for name in names) if is_number and texts else ()
+    return numbers if len(set(numbers)) == len(names) else tuple(names)
+
+
+def class_columns(names: Sequence[str], prob: object) -> dict[Any, str]:
+    """The column of each class, as a user names them.
+
+    >>> class_columns(["y", "p_win", "p_tie", "age"], "p_*")
+    {'win': 'p_win', 'tie': 'p_tie'}
+    >>> class_columns(["y", "p1", "pt"], "win=p1,tie=pt")
+    {'win': 'p1', 'tie': 'pt'}
+    """
+    known = [str(name) for name in names]
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(prob, Mapping):
+        pairs = [(_plain(name), column) for name, column in prob.items()]
+    elif isinstance(prob, str):
+        pairs = list(_pairs(prob, known) if STAR not in prob else _matched(prob, known))
+    elif isinstance(prob, Sequence):
+        pairs = [(name, name) for name in prob]
+    if not pairs:
+        raise InputError(
+            "{argument} must name a column for each class, such as {'win': 'p1', 'tie': 'pt'} or "
+            "'p_*', not {value}",
+            value=prob,
+            **PROB.fields,
+        )
+    for _, column in pairs:
+        if column not in known:
+            raise InputError(
+                "{argument}: there is no column {value}; {guess}",
+                value=column,
+                details={"guess": did_you_mean(str(column), known)},
+                **PROB.fields,
+            )
+    twice = [name for name, count in Counter(column for _, column in pairs).items() if count > 1]
+    if twice:
+        raise InputError(
+            "{argument}: {value} cannot be the column of two classes", value=twice[0], **PROB.fields
+        )
+    checked_classes([name for name, _ in pairs])
+    return {name: str(column) for name, column in pairs}
+
+
+def names_several(prob: object, frame: object) -> bool:
+    """Whether a user names columns of several classes rather than one column of a frame.
+
+    >>> names_several("p", {"p": [0.5]}), names_several("p_*", {}), names_several("a*", {"a*": [1]})
+    (False, True, False)
+    """
+    if isinstance(prob, str):
+        return (STAR in prob or "=" in prob) and prob not in names_of_frame(frame)
+    return isinstance(prob, Mapping | Sequence)
+
+
+def _matched(pattern: str, known: Sequence[str]) -> list[tuple[str, str]]:
+    before, _, after = pattern.partition(STAR)
+    if STAR in after:
+        raise InputError(
+            "{argument}: {value} has more than one star; one stands for the class, as in 'p_*'",
+            value=pattern,
+            **PROB.fields,
+        )
+    least = len(before) + len(after)
+    pairs = [
+        (name[len(before) : len(name) - len(after)], name)
+        for name in known
+        if name.startswith(before) and name.endswith(after) and len(name) > least
+    ]
+    if len(pairs) < 2:
+        told = f"only {pairs[0][1]!r} matches" if pairs else "no column matches"
+        raise InputError(
+            f"{{argument}}: {told} {{value}}; {{guess}}",
+            value=pattern,
+            details={"guess": f"columns are {listed(known)}"},
+            **PROB.fields,
+        )
+    return pairs
+
+
+def _pairs(text: str, known: Sequence[str]) -> list[tuple[str, str]]:
+    """Classes and columns between commas."""
+    if text in known or "=" not in text:
+        return []
+    pairs = []
+    for part in text.split(","):
+        name, sign, column = part.partition("=")
+        if not (sign and name.strip() and column.strip()):
+            raise InputError(
+                "{argument}: {value} is no class with its column, as in 'win=p1,tie=pt'",
+                value=part.strip(),
+                **PROB.fields,
+            )
+        pairs.append((name.strip(), column.strip()))
+    return pairs

@@ -1,0 +1,328 @@
+"""Random rows of the whole, always the same ones, and what one pass counts of all rows.
+
+Every row has a ticket, a random number that depends on its number alone. The rows with the smallest
+tickets are chosen, so they are the same in memory, from files and on many machines, and a smaller
+size gives some of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from itrust._core import Advance, FloatArray, IntArray, keyed_fractions, smallest_tickets
+from itrust.data.column import Column
+from itrust.data.formats import FilePart
+from itrust.data.oddities import MAX_VALUES
+from itrust.data.points import Points, called_impossible
+from itrust.data.selection import SelectionCounts
+
+if TYPE_CHECKING:
+    from itrust.data.rows import Rows
+
+EXTRACT_ROWS = 100_000
+DESIGN_ROWS = 500_000  # of whole clusters, that an audit of a design takes at most
+RUN_ROWS, RUNS = 50, 400  # rows that follow each other, and how many such stretches
+MAX_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
+
+
+class Source(Protocol):
+    """Labelled rows in memory (`Rows`) or in files (`Scan`): what both promise.
+
+    Whoever needs all rows at once asks `in_memory`, not the type.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the covariates."""
+
+    @property
+    def weights(self) -> object:
+        """The weights or the name of their column; None where rows count alike."""
+
+    @property
+    def clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Data-quality notes that are known before the rows are read."""
+
+    @property
+    def in_memory(self) -> Any:
+        """All rows at once; None where they are in files."""
+
+    def chunks(self, size: int) -> Iterator[Any]:
+        """All rows in order, at most `size` at a time."""
+
+    def pilot(self, size: int) -> Pilot:
+        """Random rows of the whole, always the same ones; rows in files are read once for it."""
+
+    def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
+        """Count the rows and keep random ones with their labels, in one pass."""
+
+    def with_names(self, names: Sequence[str]) -> Source:
+        """The same rows with some of the covariates."""
+
+
+def rows_at_hand(size: int | None = None) -> int:
+    """How many rows are kept in memory: as many as asked for, or 100,000."""
+    return EXTRACT_ROWS if size is None else size
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Random rows of the whole, always the same ones, without their labels."""
+
+    points: Points
+    variances: FloatArray
+    tickets: FloatArray
+    n: int
+
+    def first(self, size: int) -> Pilot:
+        """The pilot rows that a smaller size would have given."""
+        if self.tickets.size <= size:
+            return self
+        kept = smallest_tickets(self.tickets, size)
+        return Pilot(self.points.take(kept), self.variances[kept], self.tickets[kept], self.n)
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """How often every value of a covariate occurs, as long as these are few."""
+
+    values: Mapping[Any, int] | None
+    codes: Mapping[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, column: Column) -> ValueCounts:
+        """Count the values of some rows."""
+        if column.is_category:
+            counts = np.bincount(column.values[~column.missing], minlength=len(column.levels))
+            values = {column.levels[k]: int(counts[k]) for k in np.flatnonzero(counts)}
+            codes = dict(zip(column.levels, column.codes, strict=True)) if column.codes else {}
+            return cls(values if len(values) <= MAX_LEVELS else None, codes)
+        head = np.unique(column.values[:1_000])  # nearly always enough to see that there are many
+        if np.count_nonzero(~np.isnan(head)) > MAX_VALUES:
+            return cls(None)
+        numbers, counts = np.unique(column.values[~column.missing], return_counts=True)
+        few = numbers.size <= MAX_VALUES
+        return cls(dict(zip(numbers.tolist(), counts.tolist(), strict=True)) if few else None)
+
+    def plus(self, other: ValueCounts, is_category: bool) -> ValueCounts:
+        """Add what other rows have."""
+        if self.values is None or other.values is None:
+            return ValueCounts(None)
+        both = dict(self.values)
+        for value, count in other.values.items():
+            both[value] = both.get(value, 0) + count
+        few = len(both) <= (MAX_LEVELS if is_category else MAX_VALUES)
+        return ValueCounts(both if few else None, {**self.codes, **other.codes})
+
+    def completed(self, column: Column) -> Column:
+        """The column of some rows with the levels of all rows, where it is a category."""
+        if not column.is_category or self.values is None:
+            return column
+        levels = [level for level in column.levels if level in self.values]
+        others = [level for level in self.values if level not in column.levels]
+        if others:  # levels with value labels stand in the order of their codes
+            levels = sorted([*levels, *others], key=lambda level: self.codes.get(level, level))
+        return column.with_levels(levels, [self.codes[v] for v in levels] if self.codes else [])
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """What one pass counts of the rows; nothing that is chosen by it looks at labels."""
+
+    n: int
+    mass: float
+    mass2: float
+    lowest: float
+    highest: float
+    labels: IntArray  # rows of every class
+    impossible: IntArray  # by outcome, rows whose label had probability 0
+    never: int  # rows whose own class had probability 0
+    uncertain: int  # rows with a probability between 0 and 1
+    counts: Mapping[str, ValueCounts]
+
+    @property
+    def mean_square(self) -> float:
+        """Of the weights."""
+        return self.mass2 / self.n
+
+    @property
+    def pair_weight(self) -> float:
+        """Sum over i != j of w_i w_j."""
+        return self.mass**2 - self.mass2
+
+    @classmethod
+    def of(cls, rows: Rows, weights: FloatArray | None) -> Census:
+        """Count some rows, which have these weights."""
+        p, outcomes = rows.predictions, range(rows.predictions.shape[1])
+        marked = [called_impossible(rows.outcome(k).y, p[:, k], weights) for k in outcomes]
+        chosen = p[np.arange(rows.n), rows.codes] if rows.several and rows.labelled else None
+        never = marked[0] if chosen is None else called_impossible(1, chosen, weights)
+        labels = rows.counts if rows.labelled else np.zeros(len(rows.classes), dtype=np.int64)
+        return cls(
+            n=rows.n,
+            mass=float(rows.n) if weights is None else float(weights.sum()),
+            mass2=float(rows.n) if weights is None else float(np.square(weights).sum()),
+            lowest=float(p.min(initial=np.inf)),
+            highest=float(p.max(initial=-np.inf)),
+            labels=labels,
+            impossible=np.array([np.count_nonzero(own) for own in marked]),
+            never=int(np.count_nonzero(never)),
+            uncertain=int(np.count_nonzero(((p > 0) & (p < 1)).any(axis=1))),
+            counts={column.name: ValueCounts.of(column) for column in rows.columns},
+        )
+
+    def plus(self, other: Census, categories: Sequence[str]) -> Census:
+        """Add what other rows have; some covariates are categories."""
+        sums = {
+            name: value + vars(other)[name]
+            for name, value in vars(self).items()
+            if name not in ("lowest", "highest", "counts")
+        }
+        return Census(
+            **sums,
+            lowest=min(self.lowest, other.lowest),
+            highest=max(self.highest, other.highest),
+            counts={k: v.plus(other.counts[k], k in categories) for k, v in self.counts.items()},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Extract:
+    """All rows, what a first pass counted of them, and random ones of them in memory.
+
+    Whatever must see rows at hand takes `some`, which were chosen without a look at labels.
+    """
+
+    source: Any
+    some: Any
+    tickets: FloatArray
+    weights: FloatArray | None
+    census: Census
+    parts: tuple[FilePart, ...] = ()
+    runs: Any = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of all rows."""
+        return self.census.n
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all rows are at hand."""
+        return bool(self.some.n == self.n)
+
+    @property
+    def bar(self) -> float:
+        """Rows whose ticket is at most this are at hand, and no others."""
+        return 1.0 if self.is_all else float(self.tickets.max())
+
+    def pilot(self, size: int) -> Pilot:
+        """Choose random rows of the whole without labels; no further pass is made."""
+        rows = smallest_tickets(self.tickets, size)
+        points = self.some.points.take(rows)
+        v = points.p * (1 - points.p)
+        if self.weights is not None:
+            v = np.square(self.weights[rows]) * v
+        return Pilot(points, v, self.tickets[rows], self.n)
+
+    def only(self, names: Sequence[str]) -> Extract:
+        """Keep some covariates."""
+        if tuple(names) == self.some.names:
+            return self
+        counts = {name: self.census.counts[name] for name in names}
+        return replace(
+            self,
+            source=self.source.with_names(names),
+            some=self.some.only(*names),
+            runs=None if self.runs is None else self.runs.only(*names),
+            census=replace(self.census, counts=counts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows that may be among the chosen ones, from one pass over some files."""
+
+    tickets: FloatArray
+    rows: pa.Table
+    n: int
+    dropped: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Harvest:
+    """The same with what was counted, and with rows that follow each other."""
+
+    tickets: FloatArray
+    rows: pa.Table
+    census: Census | None
+    starts: FloatArray
+    stretches: pa.Table
+    counts: SelectionCounts
+    rounded: tuple[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAtHand:
+    """All rows of a population, or random ones of them."""
+
+    points: Points
+    weights: FloatArray | None
+    n: int
+    dropped: int = 0
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all rows are at hand."""
+        return len(self.points) == self.n
+
+    def take(self, rows: Any) -> RowsAtHand:
+        """Keep some of the rows at hand; the others no longer count."""
+        points = self.points.take(rows)
+        whole = len(points) if self.is_all else round(self.n * len(points) / len(self.points))
+        w = None if self.weights is None else self.weights[rows]
+        return RowsAtHand(points, w, whole, self.dropped)
+
+
+def smallest_of(
+    lots: Sequence[tuple[FloatArray, pa.Table]], size: int | None = None
+) -> tuple[FloatArray, pa.Table]:
+    """The rows of several tables with the `size` smallest tickets, in order; without it all."""
+    filled = [(drawn, rows) for drawn, rows in lots if drawn.size]
+    if not filled:
+        return np.empty(0), pa.table({})
+    drawn = np.concatenate([own for own, _ in filled])
+    table = pa.concat_tables([rows for _, rows in filled], promote_options="permissive")
+    if size is None:
+        return drawn, table
+    chosen = smallest_tickets(drawn, size)
+    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()
+
+
+def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, FloatArray]:
+    """Which of some consecutive rows may belong to the random stretches, and their tickets."""
+    stretches = np.arange(first // RUN_ROWS, -(-(first + count) // RUN_ROWS))
+    drawn = keyed_fractions(2, stretches, np.zeros(1, dtype=np.int64))
+    kept = np.flatnonzero(drawn <= bar)
+    if kept.size > RUNS + 1:  # the last stretch of a file need not be whole
+        kept = smallest_tickets(drawn, RUNS + 1)
+    rows = (stretches[kept, None] * RUN_ROWS + np.arange(RUN_ROWS)).ravel() - first
+    inside = (rows >= 0) & (rows < count)
+    return rows[inside], np.repeat(drawn[kept], RUN_ROWS)[inside]
+
+
+def whole_runs(drawn: FloatArray) -> IntArray:
+    """Places of the rows of the stretches with the smallest tickets that are whole."""
+    distinct, counts = np.unique(drawn, return_counts=True)
+    chosen = distinct[counts == RUN_ROWS][:RUNS]
+    return np.flatnonzero(np.isin(drawn, chosen))

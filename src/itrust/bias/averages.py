@@ -70,11 +70,7 @@ class Moments:
 
     @property
     def is_symmetric(self) -> BoolArray:
-        """Whether clusters' sums add up to something nearly symmetric, whatever labels do, (m,).
-
-        There the variance between clusters and Student's law suffice; elsewhere labels must be
-        redrawn. Known without labels.
-        """
+        """Whether clusters' sums are nearly symmetric, so that Student's law suffices, (m,)."""
         return is_symmetric(*self.carried[1:])
 
     @property
@@ -100,7 +96,6 @@ class Moments:
         return np.maximum(variance, 0.0), np.where(up, -skew, skew)
 
     def take(self, places: IntArray) -> Moments:
-        """Some places."""
         return Moments(**{name: part[..., places] for name, part in vars(self).items()})
 
 
@@ -118,18 +113,14 @@ def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Sums of weighted residuals at m places.
+    """Sums of weighted residuals at m places."""
 
-    `sums` (laws, m, 1 + draws) has the data first; `multiplied` (m, draws) are residuals times
-    normal numbers; `freedom` is that of a design, None for independent rows.
-    """
-
-    sums: FloatArray
-    multiplied: FloatArray
+    sums: FloatArray  # (laws, m, 1 + draws), data first
+    multiplied: FloatArray  # (m, draws), residuals times normal numbers
     spread: FloatArray
     residual: FloatArray
     moments: Moments
-    freedom: float | None
+    freedom: float | None  # of a design
     rows: IntArray
     total: float
 
@@ -139,7 +130,6 @@ class Averages:
         return self.freedom is not None
 
     def take(self, places: IntArray) -> Averages:
-        """Some places."""
         parts = {name: vars(self)[name][places] for name in ("multiplied", "spread", "residual")}
         moments, rows = self.moments.take(places), self.rows[places]
         return replace(self, sums=self.sums[:, places], moments=moments, rows=rows, **parts)
@@ -219,22 +209,16 @@ class PlaceSet:
 
 @dataclass(frozen=True, eq=False)
 class PlaceSums(Additive):
-    """What some rows contribute at m places, a being the weight of a row at a place.
+    """What some rows contribute at m places, a being the weight of a row at a place."""
 
-    `sums` are of a times the residual, (m, 1 + draws), data first; `spread` of a^2 times its
-    square; `plain` of a times 1, p, e; `second` of a^2 times 1, p, p^2, e^2, e; `third` of a^3
-    times 1, p, p^2, p^3; `rows` counts rows, `total` is the weight of all of them, and
-    `spreading` holds what `Spreading` adds up.
-    """
-
-    sums: AnyArray
-    spread: AnyArray
-    plain: FloatArray
-    second: FloatArray
-    third: FloatArray
+    sums: AnyArray  # of a times the residual, (m, 1 + draws), data first
+    spread: AnyArray  # of a^2 times its square
+    plain: FloatArray  # of a times 1, p, e
+    second: FloatArray  # of a^2 times 1, p, p^2, e^2, e
+    third: FloatArray  # of a^3 times 1, p, p^2, p^3
     rows: IntArray
-    total: float
-    spreading: tuple[AnyArray, ...]
+    total: float  # weight of all rows
+    spreading: tuple[AnyArray, ...]  # see `Spreading`
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,22 +239,17 @@ class PlacesPart:
         unit: float = 1.0,
         design: Design | None = None,
     ) -> PlacesPart:
-        """Choose the precision: large work is done in single precision, data and draws alike.
-
-        Weights of rows are then rounded, too, but sums over the data are double.
-        """
+        """Choose the precision: large work is done in single precision, but moments never are."""
         places = sum(some.weights.places for some in sets)
         dtype = np.float32 if float(n) * places * draws > MAX_IN_DOUBLE else np.float64
         return cls(tuple(sets), spreading_of(design, draws, seed, dtype), unit)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """None: no kernels are tested."""
         return ()
 
     @property
     def width(self) -> int:
-        """Numbers that are kept for each draw."""
         return sum((2 if some.spread else 1) * some.weights.places for some in self.sets)
 
     def works(self, block: range) -> list[PlacesWork]:
@@ -279,7 +258,6 @@ class PlacesPart:
         return [PlacesWork(some, first, self.spreading.dtype, self.unit) for some in self.sets]
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[PlaceSums, ...]:
-        """Keep the sums; those of the data once."""
         if block.start == 0:
             return outcome.works
         return tuple(
@@ -288,7 +266,6 @@ class PlacesPart:
         )
 
     def finished(self, found: Sequence[tuple[PlaceSums, ...]]) -> list[Averages]:
-        """Put batches of draws side by side."""
         return [
             self._averages(some, batches)
             for some, batches in zip(self.sets, zip(*found, strict=True), strict=True)
@@ -299,7 +276,9 @@ class PlacesPart:
 
         def joined(name: str, scale: float) -> FloatArray:
             parts = [getattr(batch, name) for batch in batches]
-            return np.concatenate(parts, axis=1).astype(np.float64) * scale
+            whole = np.concatenate(parts, axis=1, dtype=np.float64)
+            whole *= scale
+            return whole
 
         return Averages(
             sums=joined("sums", unit)[None],
@@ -339,7 +318,6 @@ class PlacesWork(Work):
     unit: float
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> PlacesPartial:
-        """Start on a chunk."""
         return PlacesPartial(self, chunk, weights, columns)
 
 
@@ -372,7 +350,6 @@ class PlacesPartial:
         self.multiplied = None if spreading is None else spreading.multiplied_errors(self)
 
     def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
         work, columns = self.work, drawn.columns
         labels = drawn.as_type(work.dtype)
         sums, spread = self.sums.sums, self.sums.spread
@@ -414,7 +391,6 @@ class PlacesPartial:
         sums.third[:, places] += (power @ self.third[rows]).T
 
     def finished(self) -> PlaceSums:
-        """The sums of the chunk."""
         return self.sums
 
 

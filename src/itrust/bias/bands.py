@@ -75,10 +75,6 @@ def critical_value(maxima: FloatArray, alpha: float) -> float:
 
     The draws and the data are alike, so the k-th largest of B draws is exceeded with probability
     at most k / (B + 1). Infinite where the draws are too few.
-
-    >>> import numpy as np
-    >>> critical_value(np.arange(1.0, 20.0), 0.1)
-    18.0
     """
     allowed = math.floor(alpha * (1 + maxima.size) + 1e-9)
     return float(np.sort(maxima)[-allowed]) if allowed >= 1 else math.inf
@@ -204,16 +200,10 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
 
 
 def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:
-    """The largest p-values of all laws where redrawn labels decide, (m,).
-
-    In a design 0 where clusters' sums are nearly symmetric, for the interval suffices there; and 1
-    where they are not and nothing can be redrawn.
-    """
-    nothing = np.ones(averages.residual.size)
-    found = np.max(pvalues, axis=0) if len(pvalues) else nothing
-    if not averages.has_clusters:
-        return np.asarray(found)
-    return np.where(averages.moments.is_symmetric, 0.0, found)
+    """The largest p-values of all laws; 0 where clusters' sums are symmetric, 1 without laws."""
+    largest = np.max(pvalues, axis=0) if len(pvalues) else np.ones(averages.residual.size)
+    symmetric = averages.has_clusters and averages.moments.is_symmetric
+    return np.where(symmetric, 0.0, largest)
 
 
 def _including(band: Band, values: FloatArray, kept: BoolArray) -> Band:

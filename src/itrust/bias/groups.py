@@ -405,11 +405,9 @@ class GroupPlan(PlacesPlan[GroupTable]):
 
     @property
     def places(self) -> PlaceSet:
-        """Who belongs to the groups."""
         return PlaceSet(Members(self.groups), spread=True)
 
     def finished(self, averages: Averages) -> GroupTable:
-        """Make intervals and p-values of the mean residuals of the groups."""
         redraws, some = self.redraws, np.flatnonzero(averages.rows)
         averages = averages.take(some)
         verdicts = judged(averages, redraws.alpha, simultaneous=self.simultaneous)

@@ -567,11 +567,9 @@ class LocalPlan(PlacesPlan[LocalBias]):
 
     @property
     def places(self) -> PlaceSet:
-        """Who counts at the points."""
         return PlaceSet(Neighbours(self.points, self.kernel, self.cut))
 
     def finished(self, averages: Averages) -> LocalBias:
-        """Make bands and p-values of the mean residuals at the points."""
         size = np.nan_to_num(averages.moments.size)
         enough = np.flatnonzero(size >= self.min_neighbours)
         known = averages.take(enough)

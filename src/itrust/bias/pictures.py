@@ -194,7 +194,6 @@ class PicturePlan(ABC):
 
     @property
     def places(self) -> PlaceSet:
-        """Who counts at the points."""
         return PlaceSet(Neighbours(self.points, self.kernel))
 
     @abstractmethod
@@ -456,7 +455,6 @@ class CurvePlan(PicturePlan):
         return cls.over(ground, (along, *crossed), names, axis, names, groups, width=width)
 
     def drawn(self, bias: LocalBias) -> BiasCurve:
-        """Give the curve."""
         sample, grid = bias.sample, len(self.axis.column)
         missing = column_of(sample.points, self.axis.name).missing
         parts = []
@@ -606,7 +604,6 @@ class MapPlan(PicturePlan):
         return cls.over(ground, columns, exact, (across, up))
 
     def drawn(self, bias: LocalBias) -> BiasMap:
-        """Give the map."""
         across, up = self.axes
         shape = (len(up.column), len(across.column))
         values, pvalues = bias.values.reshape(shape), bias.pvalues.reshape(shape)

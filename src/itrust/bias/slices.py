@@ -266,12 +266,10 @@ class SlicePlan(PlacesPlan[SliceTable]):
 
     @property
     def places(self) -> PlaceSet:
-        """Who meets the rules and took no part in the search."""
         assert self.redraws.extract is not None
         return _places(self.found, self.redraws.extract.bar)
 
     def finished(self, averages: Averages) -> SliceTable:
-        """Make intervals and p-values from the rows that took no part in the search."""
         slices = list(_judged(self.found, averages, self.redraws, self.redraws.sample))
         return _table(slices, self.redraws, self.min_rows, self.begun)
 

@@ -64,11 +64,7 @@ class Weights(ABC):
 
     @property
     def families(self) -> list[range]:
-        """Places that may be judged together, 2,048 at most.
-
-        Of more, those of different families are taken as uncorrelated, which makes the largest of
-        them rather too large.
-        """
+        """Places, 2,048 at most, whose correlation is known; else the largest is rather large."""
         places = range(self.places)
         return [places[at : at + MAX_FAMILY] for at in range(0, self.places, MAX_FAMILY)]
 
@@ -81,7 +77,6 @@ class Members(Weights):
 
     @property
     def places(self) -> int:
-        """Number of regions."""
         return len(self.regions)
 
     def tiles(
@@ -91,7 +86,6 @@ class Members(Weights):
         whole: bool = False,  # noqa: ARG002
         dtype: DTypeLike = np.float64,
     ) -> Iterator[Tile]:
-        """One tile: all regions, all rows."""
         if not self.regions:
             return
         inside = np.array([region.rows(rows) for region in self.regions], dtype=dtype)
@@ -100,11 +94,7 @@ class Members(Weights):
 
 @dataclass(frozen=True, eq=False)
 class Neighbours(Weights):
-    """Kernel weights around points, cut to compact support.
-
-    A weight is max(K - cut, 0) / (1 - cut), with K as a share of the kernel's largest value, so it
-    falls to 0 without a jump.
-    """
+    """Kernel weights around points: max(K - cut, 0) / (1 - cut), K a share of its largest value."""
 
     points: Points
     kernel: LocalKernel
@@ -123,13 +113,11 @@ class Neighbours(Weights):
 
     @property
     def places(self) -> int:
-        """Number of points."""
         return len(self.points)
 
     def tiles(
         self, rows: Points, *, whole: bool = False, dtype: DTypeLike = np.float64
     ) -> Iterator[Tile]:
-        """Leaves of rows with the places that may be near."""
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
         everyone = np.arange(len(rows))
@@ -146,7 +134,7 @@ class Neighbours(Weights):
         self, smooth: Gram, places: IntArray, rows: IntArray, dtype: DTypeLike
     ) -> Iterator[Tile]:
         if not isinstance(smooth, GaussianGram) or self.cut == 0:
-            at_once = max(1, MAX_WEIGHTS // places.size)
+            at_once = max(1, MAX_WEIGHTS // max(places.size, 1))
             for first in range(0, rows.size, at_once):
                 some = rows[first : first + at_once]
                 yield places, some, self._cut(smooth.block_as(places, some, dtype))
@@ -177,15 +165,8 @@ def _matching(
     if match is None:
         yield np.arange(shape[0]), np.arange(shape[1])
         return
-    left, right = match.left, match.right
-    orders = [np.argsort(side, kind="stable") for side in (left, right)]
-    sorted_codes = [side[order] for side, order in zip((left, right), orders, strict=True)]
-    for code in np.intersect1d(left, right):
-        found = [
-            order[np.searchsorted(codes, code) : np.searchsorted(codes, code, side="right")]
-            for order, codes in zip(orders, sorted_codes, strict=True)
-        ]
-        yield found[0], found[1]
+    for code in np.intersect1d(match.left, match.right):
+        yield np.flatnonzero(match.left == code), np.flatnonzero(match.right == code)
 
 
 def _leaves(features: FloatArray, rows: IntArray) -> list[IntArray]:
@@ -227,18 +208,16 @@ def neighbour_kernel(
     pilot = points.take(smallest_tickets(tickets(0, len(points)), PILOT_ROWS))
     places = pilot.take(np.linspace(0, len(pilot) - 1, PILOT_PLACES).astype(int))
     smooth = sum(c.kind in ("number", "date") and c.name not in exact for c in columns)
-    spacing = _Spacing.of(kernel, places, pilot)
-    wanted = _wanted_share(spacing.matching, n or len(points), smooth + prediction)
-    return kernel.widened(_factor(spacing, wanted, smooth + prediction))
+    halves, dimensions = _half_distances(kernel, places, pilot), smooth + prediction
+    # Effective neighbours of a typical row to aim at, of the rows that match it.
+    sizes = [np.full(len(half), half.shape[1]) for half in halves]
+    share, n = float(np.median(np.concatenate(sizes))) / len(pilot), n or len(points)
+    aim = (1.0 if dimensions == 1 else 0.7) * math.pow(n * share, 0.8)
+    wanted = max(aim, min(FEW, 0.9 * n * share)) / n * len(pilot)
+    return kernel.widened(_factor(halves, wanted, dimensions))
 
 
-def _wanted_share(matching: float, n: int, dimensions: int) -> float:
-    """Effective neighbours of a typical row to aim at, as a share of all rows."""
-    aim = (1.0 if dimensions == 1 else 0.7) * math.pow(n * matching, 0.8)
-    return max(aim, min(FEW, 0.9 * n * matching)) / n
-
-
-def _factor(spacing: _Spacing, wanted: float, dimensions: int) -> float:
+def _factor(halves: list[AnyArray], wanted: float, dimensions: int) -> float:
     """The narrowest of some factors, a hundredth apart, with which a typical place has enough.
 
     Shares grow about as a power of the factor: a few steps along such lines come so near that only
@@ -249,7 +228,7 @@ def _factor(spacing: _Spacing, wanted: float, dimensions: int) -> float:
     low, high, at = 0, STEPS, FIRST_STEP
     tried: dict[int, float] = {}
     while high - low > 1:
-        tried[at] = math.log(max(spacing.share(factors[at]), 1e-300) / wanted)
+        tried[at] = math.log(max(_effective(halves, factors[at]), 1e-300) / wanted)
         low, high = (low, at) if tried[at] >= 0 else (at, high)
         near = sorted(tried, key=lambda k: abs(tried[k]))[:2]
         if len(near) == 2:
@@ -259,47 +238,32 @@ def _factor(spacing: _Spacing, wanted: float, dimensions: int) -> float:
     return float(factors[high])
 
 
-@dataclass(frozen=True, eq=False)
-class _Spacing:
+def _half_distances(kernel: LocalKernel, places: Points, rows: Points) -> list[AnyArray]:
     """Half the squared distances between places and the rows that match them, at widths of 1."""
+    smooth, match = split_match(kernel.gram(places, rows))
+    halves: list[AnyArray] = []
+    for matching, members in _matching(match, smooth.shape):
+        at_once = max(1, PAIRS_AT_ONCE // members.size)
+        for first in range(0, matching.size, at_once):
+            some = matching[first : first + at_once]
+            half = np.zeros((some.size, members.size), dtype=np.float32)
+            if isinstance(smooth, GaussianGram):
+                for left, right in zip(smooth.left.T, smooth.right.T, strict=True):
+                    half += 0.5 * np.square(left[some][:, None] - right[members])
+            halves.append(half)
+    return halves
 
-    halves: tuple[AnyArray, ...]
-    rows: int
 
-    @classmethod
-    def of(cls, kernel: LocalKernel, places: Points, rows: Points) -> _Spacing:
-        """Measure the distances, once for all widths."""
-        smooth, match = split_match(kernel.gram(places, rows))
-        halves: list[AnyArray] = []
-        for some, members in _matching(match, smooth.shape):
-            at_once = max(1, PAIRS_AT_ONCE // members.size)
-            for first in range(0, some.size, at_once):
-                own = some[first : first + at_once]
-                half = np.zeros((own.size, members.size), dtype=np.float32)
-                if isinstance(smooth, GaussianGram):
-                    for left, right in zip(smooth.left.T, smooth.right.T, strict=True):
-                        half += 0.5 * np.square(left[own][:, None] - right[members])
-                halves.append(half)
-        return cls(tuple(halves), len(rows))
-
-    @property
-    def matching(self) -> float:
-        """Share of the rows that match a typical place."""
-        return self._typical([np.full(len(half), half.shape[1]) for half in self.halves])
-
-    def share(self, factor: float) -> float:
-        """Effective share of the rows that count at a typical place, with widths of this factor."""
-        sizes = []
-        for half in self.halves:
-            weights = half * np.float32(-(factor**-2))
-            np.exp(weights, out=weights)
-            weights -= np.float32(CUT)
-            np.maximum(weights, 0.0, out=weights)
-            sizes.append(weights.sum(axis=1) ** 2 / np.einsum("ij,ij->i", weights, weights))
-        return self._typical(sizes)
-
-    def _typical(self, sizes: list[AnyArray]) -> float:
-        return float(np.median(np.concatenate(sizes))) / self.rows
+def _effective(halves: list[AnyArray], factor: float) -> float:
+    """Effective number of rows that count at a typical place, with widths of this factor."""
+    sizes = []
+    for half in halves:
+        weights = half * np.float32(-(factor**-2))
+        np.exp(weights, out=weights)
+        weights -= np.float32(CUT)
+        np.maximum(weights, 0.0, out=weights)
+        sizes.append(weights.sum(axis=1) ** 2 / np.einsum("ij,ij->i", weights, weights))
+    return float(np.median(np.concatenate(sizes)))
 
 
 def _covariate_kernel(columns: Sequence[Column], exact: Sequence[str], smooth: Kernel) -> Kernel:

@@ -74,20 +74,6 @@ class Copula(RowwiseNull):
             raise InputError(problem, argument="rho", value=self.rho)
 
     def laws(self, source: Source, seed: int) -> tuple[RowwiseNull, ...]:
-        """Give the correlations that the labels do not contradict.
-
-        Parameters
-        ----------
-        source : Source
-            Rows in memory, with clusters.
-        seed : int
-            What the randomness comes from.
-
-        Returns
-        -------
-        tuple of Copula
-            With ascending values of rho; itself if rho is known.
-        """
         if self.rho is not None:
             return (self,)
         sample = source.in_memory

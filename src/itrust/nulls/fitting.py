@@ -90,15 +90,7 @@ def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, 
 
 
 def fitting_null(source: Source) -> RowwiseNull:
-    """Give the null that keeps what is known about the dependence of rows.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> rows = it.Sample([0, 1] * 40, [0.5] * 80)
-    >>> fitting_null(rows), fitting_null(it.Sample(rows.y, rows.p, cluster=range(80)))
-    (Bernoulli(), Rademacher())
-    """
+    """Give the null that keeps what is known about the dependence of rows."""
     sample = source.in_memory
     if sample is None or sample.design.rows_are_independent:
         return Bernoulli()

@@ -174,22 +174,13 @@ class Replicates(RowwiseNull):
         return np.asarray((chunk.y - chunk.p)[:, None] * (self.deviations[rows] @ mixtures))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the name, whether it is exact, and the degrees of freedom, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Without the weights.
-        """
         return {"null": "Replicates", "exact": self.exact, "freedom": self.freedom}
 
 
 def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
     """Draw Bernoulli(p) labels that depend on (seed, row, draw) alone.
 
-    A label is 1 when a uniform number is below p. Its first 8 bits decide nearly always; the
-    one pair in 256 where they equal those of p takes 53 more, so that the probability is p
-    to its last digit, and 0 and 1 are kept.
+    The first 8 bits of a uniform number decide; where they equal those of p, 53 more.
     """
     labels = np.empty((len(rows), len(draws)), dtype=bool)
     for some, drawn in keyed_blocks(seed, rows, draws, np.uint8):
@@ -268,7 +259,6 @@ class OneCategory(RowwiseNull):
         return np.asarray(self.categories.codes(chunk.rows, draws, seed) == self.code)
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and whether it is exact."""
         return {"null": type(self.categories).__name__, "exact": self.exact}
 
 

@@ -116,26 +116,16 @@ class Within(IntervalNull):
         wrong = np.flatnonzero(lo > hi)
         if wrong.size:
             at = int(wrong[0])
-            raise InputError(
-                "{argument} must not exceed hi; {row} has {value} and {hi}",
-                argument="lo",
-                row=first + at,
-                value=float(lo[at]),
-                details={"hi": f"{hi[at]:g}"},
-            )
+            problem = f"{{argument}} must not exceed hi; {{row}} has {{value}} and {hi[at]:g}"
+            raise InputError(problem, argument="lo", row=first + at, value=float(lo[at]))
         return lo, hi
 
     def refuse_other_rows(self, n: int) -> None:
-        for argument in ("lo", "hi"):
-            bound = getattr(self, argument)
+        for argument, bound in (("lo", self.lo), ("hi", self.hi)):
             if not callable(bound) and bound.shape != (n,):
-                raise InputError(
-                    "{argument} must have one value for every row of the sample, {n} in all; it "
-                    "has {value}",
-                    argument=argument,
-                    value=bound.size,
-                    details={"n": f"{n:,}"},
-                )
+                problem = f"one value for every row of the sample, {n:,} in all; it has {{value}}"
+                problem = f"{{argument}} must have {problem}"
+                raise InputError(problem, argument=argument, value=bound.size)
 
     def _one(self, argument: str, p: FloatArray, first: int) -> FloatArray:
         bound: Bound = getattr(self, argument)
@@ -143,32 +133,24 @@ class Within(IntervalNull):
             made = _array(bound(p), argument)
             if made.shape not in ((), p.shape):
                 raise InputError(
-                    "{argument} must give one number for every prediction it is given, {n} here; "
-                    "it gave an array of shape {value}",
+                    f"{{argument}} must give one number for every prediction it is given, "
+                    f"{p.size:,} here; it gave an array of shape {{value}}",
                     argument=argument,
                     value=made.shape,
-                    details={"n": f"{p.size:,}"},
                 )
-            found = np.broadcast_to(made, p.shape)
+            values = np.broadcast_to(made, p.shape)
         else:
-            found = bound[first : first + p.size]
-        wrong = np.flatnonzero(~((found >= 0) & (found <= 1)))
+            values = bound[first : first + p.size]
+        wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
         if wrong.size:
-            raise InputError(
-                "{argument} must lie in [0, 1]; {row} has {value}",
-                argument=argument,
-                row=first + int(wrong[0]),
-                value=float(found[wrong[0]]),
-            )
-        return found
+            problem = "{argument} must lie in [0, 1]; {row} has {value}"
+            at = int(wrong[0])
+            raise InputError(problem, argument=argument, row=first + at, value=float(values[at]))
+        return values
 
     def to_dict(self) -> dict[str, Any]:
-        kinds = ("function" if callable(bound) else "array" for bound in (self.lo, self.hi))
-        return {
-            "null": "Within",
-            "exact": self.exact,
-            **dict(zip(("lo", "hi"), kinds, strict=True)),
-        }
+        lo, hi = ("function" if callable(bound) else "array" for bound in (self.lo, self.hi))
+        return {"null": "Within", "exact": self.exact, "lo": lo, "hi": hi}
 
     def __repr__(self) -> str:
         kinds = self.to_dict()
@@ -243,12 +225,10 @@ class LabelError(ReversibleNull):
     meaning: ClassVar[str] = "labels in error with at most this probability"
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in vars(self)}
-        if all(value is None for value in given.values()):
-            raise InputError(
-                "LabelError needs a rate, false_positives or false_negatives", argument="rate"
-            )
-        for name, value in given.items():
+        if all(value is None for value in vars(self).values()):
+            problem = "LabelError needs a rate, false_positives or false_negatives"
+            raise InputError(problem, argument="rate")
+        for name, value in vars(self).items():
             if value is not None:
                 _check(value, name, 0.0, 1.0, "a probability of an error, from 0 to 1")
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import norm
 
 import itrust as it
-from itrust.bias import Averages, Moments, Shares, confidence_band
-from itrust.bias.bands import _zero_scores
+from itrust.bias import Averages, Moments, Shares, confidence_band, zero_scores
 
 
 def any_sample(seed: int) -> tuple[it.Sample, float]:
@@ -116,6 +115,6 @@ def coins(rng, runs: int, n: int) -> Averages:
 def test_biases_that_cancel_hold_the_level_of_the_interval(n):
     """Half as much again, and thrice as much with 20 rows, when variance was that of labels."""
     found = coins(np.random.default_rng(n), 4_000, n)
-    assert (np.abs(_zero_scores(found)) > 2.4).mean() <= 1.4 * 2 * norm.sf(2.4)
+    assert (np.abs(zero_scores(found)) > 2.4).mean() <= 1.4 * 2 * norm.sf(2.4)
     band = confidence_band(found, 2.4)
     assert ((band.lower > 0) | (band.upper < 0)).mean() <= 1.4 * 2 * norm.sf(2.4)

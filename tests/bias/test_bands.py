@@ -7,8 +7,14 @@ import pytest
 from scipy.stats import beta, binom
 
 import itrust as it
-from itrust.bias import Members, average, confidence_band, critical_value, null_band
-from itrust.bias.bands import _Law
+from itrust.bias import (
+    MeanLaw,
+    Members,
+    average,
+    confidence_band,
+    critical_value,
+    null_band,
+)
 from itrust.data import Between, Everywhere
 from itrust.nulls import Bernoulli
 from oracles import plausible
@@ -61,7 +67,7 @@ def test_intervals_hold_the_estimate_and_what_is_possible():
 
 def halved(averages, reach, at_zero):
     """Ends of the intervals by plain halving of what may hold them."""
-    law, values = _Law.of(averages), averages.values
+    law, values = MeanLaw.of(averages), averages.values
     mean, ends = averages.moments.mean_prediction, []
     for end in (-mean, 1 - mean):
         near_zero = law.distance(values, 0 * values) <= at_zero

@@ -5,8 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import Neighbours, neighbour_kernel
-from itrust.bias.slices import roundest
+from itrust.bias import Neighbours, neighbour_kernel, roundest
 from itrust.data import Points
 from itrust.kernels import RBF, Constant, Delta, Laplace, Linear, LocalKernel, Scale
 

@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias.slices import Searcher
+from itrust.bias import Searcher
 from itrust.data import And, Between, Level
 from oracles import plausible
 from people import people

@@ -10,7 +10,15 @@ from itrust.bias.averages import (
     average_all,
     polynomial,
 )
-from itrust.bias.bands import Band, Shares, confidence_band, critical_value, null_band
+from itrust.bias.bands import (
+    Band,
+    MeanLaw,
+    Shares,
+    confidence_band,
+    critical_value,
+    null_band,
+    zero_scores,
+)
 from itrust.bias.groups import (
     MAX_GROUPS,
     SIGN,
@@ -50,7 +58,16 @@ from itrust.bias.pictures import (
     pictures_of,
 )
 from itrust.bias.redraws import Redraws, names_of
-from itrust.bias.slices import Slice, SliceTable, bias_slices, halves_of, slice_plan, slices_of
+from itrust.bias.slices import (
+    Searcher,
+    Slice,
+    SliceTable,
+    bias_slices,
+    halves_of,
+    roundest,
+    slice_plan,
+    slices_of,
+)
 from itrust.bias.spreading import spreading_of
 from itrust.bias.weights import Members, Neighbours, Weights, neighbour_kernel
 

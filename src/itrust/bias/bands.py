@@ -117,7 +117,7 @@ def confidence_band(
     The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
     Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
-    law, values = _Law.of(averages), averages.values
+    law, values = MeanLaw.of(averages), averages.values
     reach = np.broadcast_to(reach, (2, values.size))
     at_zero = reach if reach_at_zero is None else np.full(reach.shape, reach_at_zero)
 
@@ -179,7 +179,7 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
     at_zero = np.array([critical_value(own, alpha) for own in maxima])
     multiplied = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
     reach = critical_value(multiplied, alpha)
-    zero = np.abs(_zero_scores(averages))
+    zero = np.abs(zero_scores(averages))
     if averages.has_clusters:
         pvalues = np.maximum(
             _at_least(multiplied, zero),
@@ -234,7 +234,7 @@ def judged(
     """
     combined = np.abs if shares is None else shares.combined
     laws = [combined(scores) for scores in averages.null_scores(studentised=True)]
-    drawn = combined(np.column_stack([_zero_scores(averages), averages.multiplier_scores()]))
+    drawn = combined(np.column_stack([zero_scores(averages), averages.multiplier_scores()]))
     redrawn = _where_redrawn(averages, [unadjusted_pvalues(scores) for scores in laws])
     if simultaneous:
         unadjusted = np.maximum(redrawn, unadjusted_pvalues(drawn))
@@ -251,10 +251,10 @@ def judged(
     return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
 
 
-def _zero_scores(averages: Averages) -> FloatArray:
+def zero_scores(averages: Averages) -> FloatArray:
     """Normal scores of the observed means if there were no bias, with their sign, (m,)."""
     values = np.nan_to_num(averages.values)
-    away = _Law.of(averages).distance(values, np.zeros_like(values))
+    away = MeanLaw.of(averages).distance(values, np.zeros_like(values))
     return np.sign(values) * np.maximum(away, 0.0)  # negative: more likely than not to be as far
 
 
@@ -265,7 +265,7 @@ def _at_least(maxima: FloatArray, observed: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
+class MeanLaw:
     """How the weighted mean of y - p varies, given the bias at each place."""
 
     moments: Moments
@@ -275,7 +275,7 @@ class _Law:
     freedom: FloatArray | None  # of Student's law in a design
 
     @classmethod
-    def of(cls, averages: Averages) -> _Law:
+    def of(cls, averages: Averages) -> MeanLaw:
         moments, b = averages.moments, np.nan_to_num(averages.values)
         labels = moments.central(b)[0]
         excess = np.maximum(polynomial(moments.squares, b) - labels, 0.0)

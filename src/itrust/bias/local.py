@@ -475,31 +475,20 @@ def _own_points(redraws: Redraws, sample: Sample) -> tuple[Points, IntArray]:
 
 def _points_of(other: object, sample: Sample) -> Points:
     if not isinstance(other, Sample | Population):
-        raise InputError(
-            "{argument} must be a Sample or, without labels, a Population(p, x), not a {kind}",
-            argument="points",
-            value=other,
-            details={"kind": type(other).__name__},
-        )
+        kind = f"not a {type(other).__name__}"
+        problem = f"{{argument}} must be a Sample or, without labels, a Population(p, x), {kind}"
+        raise InputError(problem, argument="points", value=other)
     by_name = {column.name: column for column in other.columns}
     lacking = [name for name in sample.names if name not in by_name]
     if lacking:
-        raise InputError(
-            "the points lack {lacking}, which the sample has",
-            argument="points",
-            value=lacking,
-            details={"lacking": listed(lacking)},
-        )
+        problem, names = "the points lack {lacking}, which the sample has", listed(lacking)
+        raise InputError(problem, argument="points", value=lacking, details={"lacking": names})
     for column in sample.columns:
         match = by_name[column.name]
         if match.is_category != column.is_category:
-            raise InputError(
-                "covariate {column} is a {kind} in the sample and a {other} among the points; give "
-                "it the same kind",
-                argument="points",
-                column=column.name,
-                details={"kind": column.kind, "other": match.kind},
-            )
+            kinds = f"a {column.kind} in the sample and a {match.kind} among the points"
+            problem = f"covariate {{column}} is {kinds}; give it the same kind"
+            raise InputError(problem, argument="points", column=column.name)
     return Points(other.p, tuple(by_name[name] for name in sample.names))
 
 

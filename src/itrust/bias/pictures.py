@@ -60,11 +60,9 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """Name of the covariate."""
         return self.column.name
 
     def shown(self, position: int) -> str:
-        """Give a position as text."""
         if self.labels:
             return self.labels[position]
         return self.column.shown(float(self.column.values[position]), 4)
@@ -86,12 +84,9 @@ def axis_of(column: Column, points: int) -> Axis:
         return Axis(Column(column.name, column.kind, grid), ())
     frequent = np.sort(values[np.argsort(-counts, kind="stable")][:SHOWN_LEVELS])
     levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
-    texts = (
-        map(levels.cell, range(frequent.size))
-        if column.is_category
-        else map(column.shown, frequent.tolist())
-    )
-    return Axis(levels, tuple(map(str, texts)))
+    if column.is_category:
+        return Axis(levels, tuple(str(levels.cell(k)) for k in range(len(levels))))
+    return Axis(levels, tuple(map(column.shown, frequent.tolist())))
 
 
 def has_order(column: Column) -> bool:
@@ -145,20 +140,7 @@ class Ground:
     """The rows behind some pictures; widths are chosen once for the same covariates."""
 
     sample: Sample
-    _kernels: dict[tuple[frozenset[str], ...], LocalKernel] = field(default_factory=dict)
-
-    def kernel(
-        self, names: Sequence[str], exact: Sequence[str], prediction: bool, width: float | None
-    ) -> LocalKernel:
-        """Say who is near, over some covariates, or the prediction, alone."""
-        points = self.sample.points
-        settings: dict[str, Any] = {"exact": exact, "prediction": prediction}
-        if width is not None:
-            return neighbour_kernel(points, names, width=width, **settings)
-        key = frozenset(names), frozenset(exact), frozenset([PREDICTION] * prediction)
-        if key not in self._kernels:
-            self._kernels[key] = neighbour_kernel(points, names, **settings)
-        return self._kernels[key]
+    kernels: dict[tuple[Any, ...], LocalKernel] = field(default_factory=dict)
 
     def shares_known(self, plans: Sequence[PicturePlan], min_neighbours: int) -> list[float]:
         """Tell at how many places there are rows enough; no label is looked at."""
@@ -185,12 +167,16 @@ class PicturePlan(ABC):
         width: float | None = None,
     ) -> Self:
         """Ask at places that some columns give, and match some of them exactly."""
-        names = ground.sample.names
-        p = next((c.values for c in columns if c.name == PREDICTION and c.name not in names), None)
-        covariates = tuple(c for c in columns if c.name in names)
-        kernel = ground.kernel([c.name for c in covariates], exact, p is not None, width)
-        points = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
-        return cls(points, kernel, tuple(_without_place(ground.sample, covariates, exact)), *more)
+        sample, kernels = ground.sample, ground.kernels
+        known = tuple(c for c in columns if c.name in sample.names)
+        others = [c.values for c in columns if c.name not in sample.names]
+        names, prediction = [c.name for c in known], bool(others)
+        key = frozenset(names), frozenset(exact), prediction, str(width)
+        if key not in kernels:
+            settings: dict[str, Any] = {"exact": exact, "prediction": prediction, "width": width}
+            kernels[key] = neighbour_kernel(sample.points, names, **settings)
+        points = Points(others[0] if others else np.zeros(len(columns[0])), known)
+        return cls(points, kernels[key], tuple(_without_place(sample, names, exact)), *more)
 
     @property
     def places(self) -> PlaceSet:
@@ -240,21 +226,17 @@ def _passes_over(plans: Sequence[PicturePlan]) -> list[list[PicturePlan]]:
     return passes
 
 
-def _without_place(
-    sample: Sample, columns: tuple[Column, ...], exact: Sequence[str]
-) -> Iterator[str]:
+def _without_place(sample: Sample, names: Sequence[str], exact: Sequence[str]) -> Iterator[str]:
     """Rows that a grid has no place for, and levels that a picture has no room for."""
-    for column in columns:
-        own = sample.column(column.name)
-        missing = int(own.missing.sum())
-        if missing and column.name not in exact:
-            yield (
-                f"{counted(missing, 'row')} without {column.name} have no place here; "
-                f"bias_groups(sample, {column.name!r}) shows them"
-            )
-        levels = np.unique(own.values[~own.missing]).size
-        if column.name in exact and levels > SHOWN_LEVELS:
-            yield f"the {SHOWN_LEVELS} most frequent of {levels} levels of {column.name} are shown"
+    for name in names:
+        column = sample.column(name)
+        missing = counted(int(column.missing.sum()), "row")
+        if column.missing.any() and name not in exact:
+            place = f"{missing} without {name} have no place here"
+            yield f"{place}; bias_groups(sample, {name!r}) shows them"
+        levels = np.unique(column.values[~column.missing]).size
+        if name in exact and levels > SHOWN_LEVELS:
+            yield f"the {SHOWN_LEVELS} most frequent of {levels} levels of {name} are shown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,13 +416,9 @@ class CurvePlan(PicturePlan):
         sample = ground.sample
         column = column_of(sample.points, name)
         if not has_order(column):
-            few = f"has no more than {MAX_VALUES} values"
-            raise InputError(
-                "{value} {reason}, so it has no curve; use bias_groups(sample, {value})",
-                argument="name",
-                value=name,
-                details={"reason": "has no order" if column.is_category else few},
-            )
+            few = "order" if column.is_category else f"more than {MAX_VALUES} values"
+            problem = f"has no {few}, so it has no curve; use bias_groups(sample, {{value}})"
+            raise InputError(f"{{value}} {problem}", argument="name", value=name)
         axis, names = axis_of(column, points), names_of(by)
         if name in names:
             problem = "{value} cannot be both the covariate of the curve and a group"
@@ -455,23 +433,15 @@ class CurvePlan(PicturePlan):
         return cls.over(ground, (along, *crossed), names, axis, names, groups, width=width)
 
     def drawn(self, bias: LocalBias) -> BiasCurve:
-        sample, grid = bias.sample, len(self.axis.column)
-        missing = column_of(sample.points, self.axis.name).missing
+        points, grid = bias.sample.points, len(self.axis.column)
+        missing, along = column_of(points, self.axis.name).missing, self.axis.positions
         parts = []
         for k, where in enumerate(self.groups):
             some = np.arange(k * grid, (k + 1) * grid)
-            parts.append(
-                CurvePart(
-                    where=where,
-                    grid=self.axis.positions,
-                    values=bias.values[some],
-                    size=bias.size[some],
-                    pvalues=bias.pvalues[some],
-                    band=bias.band.take(some),
-                    null_band=bias.null_band.take(some),
-                    rows=int((where.rows(sample.points) & ~missing).sum()),
-                )
-            )
+            values, size, pvalues = bias.values[some], bias.size[some], bias.pvalues[some]
+            bands = bias.band.take(some), bias.null_band.take(some)
+            rows = int((where.rows(points) & ~missing).sum())
+            parts.append(CurvePart(where, along, values, size, pvalues, *bands, rows))
         return BiasCurve(self.axis, self.by, tuple(parts), bias)
 
 
@@ -679,18 +649,15 @@ class CubicFit(Result):
         pyarrow.Table
             Group, covariate, bias and fit.
         """
-        parts = [
-            pa.table(
-                {
-                    "group": [part.group] * part.values.size,
-                    "position": part.covariate,
-                    "bias": part.values,
-                    "cubic": part.at(part.covariate),
-                }
-            )
-            for part in self.groups
-        ]
-        return pa.concat_tables(parts)
+        parts = self.groups
+        columns = {
+            "position": [part.covariate for part in parts],
+            "bias": [part.values for part in parts],
+            "cubic": [part.at(part.covariate) for part in parts],
+        }
+        groups = [part.group for part in parts for _ in part.values]
+        joined = {name: np.concatenate(values) for name, values in columns.items()}
+        return pa.table({"group": groups, **joined})
 
     def _facts(self) -> Mapping[str, Any]:
         return {

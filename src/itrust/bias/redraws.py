@@ -89,9 +89,9 @@ class Redraws:
         parts: int = 1,
     ) -> Redraws:
         """Take these settings along to another question, unless others are given."""
-        allowed = float(self.alpha if alpha is None else alpha)
+        allowed = self.alpha if alpha is None else alpha
         number = checked_reach(self.draws if draws is None else draws, allowed, parts)
-        seed = self.seed if rng is None else as_seed(rng)
+        seed, allowed = self.seed if rng is None else as_seed(rng), float(allowed)
         if sample is not self.sample:
             return Redraws(sample, self.null, number, seed, allowed)
         if (number, seed, allowed) == (self.draws, self.seed, self.alpha):

@@ -12,16 +12,12 @@ from itrust.terms import (
     Features,
     Inside,
     Is,
-    Line,
+    Named,
     Power,
     Reading,
     Slope,
     UnitScale,
     Wave,
-    covariates_of,
-    name_of,
-    shape_of,
-    where_of,
 )
 
 
@@ -48,7 +44,7 @@ def test_terms_are_what_they_say():
     reading = Reading(age, UnitScale.of_ranks(age.values))
     u = reading.height
     np.testing.assert_allclose(Wave("age", 7).of(reading), np.sqrt(2) * np.cos(7 * np.pi * u))
-    z = Line("age").of(reading)
+    z = Curve("age", 1).of(reading)
     assert np.corrcoef(z, age.values)[0, 1] > 0.97
     np.testing.assert_allclose(Curve("age", 3).of(reading), z**3 - 3 * z)
     parts = [Inside("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
@@ -63,19 +59,19 @@ def test_terms_are_what_they_say():
     ("product", "name", "shape"),
     [
         ((), "overall level", "level"),
-        ((Line("age"),), "age: trend", "trend"),
+        ((Curve("age", 1),), "age: trend", "trend"),
         ((Power("age", 3),), "age: cubic", "cubic"),
         ((Slope(),), "prediction: slope", "trend"),
         ((Absent("age"),), "age missing", "group"),
         ((Is("race", "b"), Is("urban", 0.0)), "race = b, urban = 0", "group"),
-        ((Is("race", "b"), Line("age")), "age: trend where race = b", "trend"),
-        ((Line("age"), Line("income")), "age x income: trend", "product"),
+        ((Is("race", "b"), Curve("age", 1)), "age: trend where race = b", "trend"),
+        ((Curve("age", 1), Curve("income", 1)), "age x income: trend", "product"),
     ],
 )
 def test_products_say_what_they_are(product, name, shape):
-    assert name_of(product) == name
-    assert shape_of(product).value == shape
-    assert covariates_of(product) == tuple(
+    named = Named.of(product)
+    assert (named.name, named.shape.value) == (name, shape)
+    assert named.covariates == tuple(
         column for column in ("race", "urban", "age", "income") if column in name
     )
 
@@ -84,13 +80,13 @@ def test_levels_know_their_rows():
     race = Described.of(mixed().column("race"), most=2)
     assert [level.name for level in race.levels] == ["race = a", "race = b"]
     assert race.distinct == 3
-    assert str(where_of(race.levels[:1])) == "race = a"
+    assert str(Named.of(race.levels[:1]).where) == "race = a"
     assert Described.of(mixed().column("race"), 10, least=150).levels == race.levels[:1]
 
 
 def test_products_are_those_of_their_terms_and_centred_within_their_group():
     s = mixed()
-    products = [(Line("age"),), (Is("race", "b"),), (Is("race", "b"), Line("age"))]
+    products = [(Curve("age", 1),), (Is("race", "b"),), (Is("race", "b"), Curve("age", 1))]
     features = Features.ranked(products, s.points)
     line, group, both = features.matrix(s.points)
     np.testing.assert_array_equal(both, line * group)
@@ -105,7 +101,7 @@ def test_products_are_those_of_their_terms_and_centred_within_their_group():
 
 def test_many_rows_are_read_as_few_are():
     s = mixed(40_000)
-    features = Features.ranked([(Line("age"), Wave("income", 2)), (Curve(None, 2),)], s.points)
+    features = Features.ranked([(Curve("age", 1), Wave("income", 2)), (Curve(None, 2),)], s.points)
     some = np.arange(20_000, 20_100)
     np.testing.assert_array_equal(
         features.matrix(s.points)[:, some], features.matrix(s.points.take(some))

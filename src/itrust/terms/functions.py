@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -82,15 +82,6 @@ class Term(ABC):
         return f"{'prediction' if self.column is None else self.column}: {self.shape.value}"
 
 
-class Line(Term):
-    """The normal score z of the rank."""
-
-    kind = Shape.TREND
-
-    def of(self, reading: Reading) -> FloatArray:
-        return reading.score
-
-
 @dataclass(frozen=True)
 class Wave(Term):
     """sqrt(2) cos(order pi u) of the height u: the eigenfunctions of a smooth kernel on [0, 1]."""
@@ -103,7 +94,7 @@ class Wave(Term):
 
 @dataclass(frozen=True)
 class Curve(Term):
-    """Hermite polynomials of the normal score: z^2 - 1 and z^3 - 3z."""
+    """Hermite polynomials of the normal score z of the rank: z, z^2 - 1 and z^3 - 3z."""
 
     order: int
 
@@ -113,7 +104,12 @@ class Curve(Term):
 
     def of(self, reading: Reading) -> FloatArray:
         z = reading.score
-        return z**3 - 3 * z if self.order == 3 else np.where(reading.missing, 0.0, z**2 - 1)
+        match self.order:
+            case 1:
+                return z
+            case 2:
+                return np.where(reading.missing, 0.0, z**2 - 1)
+        return z**3 - 3 * z
 
 
 class Power(Curve):
@@ -227,35 +223,30 @@ class Absent(_Group):
 Product = tuple[Term, ...]  # of its terms; the empty product is 1
 
 
-def name_of(product: Product) -> str:
-    """What a product is called."""
-    groups = ", ".join(term.name for term in product if term.is_group)
-    others = [term for term in product if not term.is_group]
-    if len(others) > 1:
-        return f"{' x '.join(str(term.column) for term in others)}: trend"
-    if not others:
-        return groups or "overall level"
-    return f"{others[0].name} where {groups}" if groups else others[0].name
+class Named(NamedTuple):
+    """What people are told of a product."""
 
+    name: str
+    covariates: tuple[str, ...]
+    shape: Shape
+    where: Predicate
 
-def shape_of(product: Product) -> Shape:
-    """What kind of bias a product shows: that of its one function, within the groups."""
-    others = [term for term in product if not term.is_group]
-    if len(others) > 1:
-        return Shape.PRODUCT
-    if len(product) > 1 and not others:
-        return Shape.GROUP
-    return (others or product)[0].shape if product else Shape.LEVEL
-
-
-def covariates_of(product: Product) -> tuple[str, ...]:
-    """Names of the covariates that a product reads."""
-    return tuple(dict.fromkeys(term.column for term in product if term.column is not None))
-
-
-def where_of(product: Product) -> Predicate:
-    """The rows that a product is about."""
-    return all_of(term.where for term in product)
+    @classmethod
+    def of(cls, product: Product) -> Named:
+        """Its one function within its groups, its groups together, or two functions crossed."""
+        groups = ", ".join(term.name for term in product if term.is_group)
+        others = [term for term in product if not term.is_group]
+        if len(others) > 1:
+            name, shape = f"{' x '.join(str(own.column) for own in others)}: trend", Shape.PRODUCT
+        elif others:
+            name = f"{others[0].name} where {groups}" if groups else others[0].name
+            shape = others[0].shape
+        elif product:
+            name, shape = groups, product[0].shape if len(product) == 1 else Shape.GROUP
+        else:
+            name, shape = "overall level", Shape.LEVEL
+        covariates = dict.fromkeys(term.column for term in product if term.column is not None)
+        return cls(name, tuple(covariates), shape, all_of(term.where for term in product))
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,11 +335,8 @@ class Features:
 
 def _multiply(out: AnyArray, factors: Sequence[AnyArray]) -> None:
     """Write a product of arrays; 1 where there are none."""
-    if len(factors) < 2:
-        out[...] = factors[0] if factors else 1.0
-        return
-    np.multiply(factors[0], factors[1], out=out)
-    for factor in factors[2:]:
+    out[...] = factors[0] if factors else 1.0
+    for factor in factors[1:]:
         out *= factor
 
 

@@ -24,17 +24,13 @@ from itrust.terms import (
     Curve,
     Described,
     Inside,
-    Line,
+    Named,
     Shape,
     Slope,
     Term,
     UnitScale,
-    covariates_of,
-    name_of,
     read,
     scales_of,
-    shape_of,
-    where_of,
 )
 from itrust.watch.grouping import even_parts, rank_scale
 
@@ -213,9 +209,7 @@ def _useful(points: Points) -> list[Described]:
 def _check(family: str, *terms: Term) -> WatchCheck:
     """A check of a product, which says itself what it is called and whom it is about."""
     parts = tuple((term, 0.0) for term in terms)
-    return WatchCheck(
-        name_of(terms), family, covariates_of(terms), shape_of(terms), where_of(terms), parts
-    )
+    return WatchCheck(family=family, parts=parts, **Named.of(terms)._asdict())
 
 
 def _proposed(columns: Sequence[Described]) -> Iterator[WatchCheck]:
@@ -233,7 +227,7 @@ def _of_one(column: Described) -> Iterator[WatchCheck]:
     yield from (_check("levels", term) for term in (*column.absent, *column.levels))
     if not column.is_number:
         return
-    yield _check("trends", Line(column.name))
+    yield _check("trends", Curve(column.name, 1))
     yield _check("curved", Curve(column.name, 2))
     yield _check("curved", Curve(column.name, 3))
     for part in () if column.levels else even_parts(column.column, TENTHS):
@@ -249,7 +243,7 @@ def _of_two(a: Described, b: Described) -> Iterator[WatchCheck]:
             check = _check("cells", *cell)
             yield replace(check, name=str(check.where))
     for pair in product(_directions(a), _directions(b)):
-        name = " x ".join(str(t.column) if isinstance(t, Line) else f"({t.name})" for t in pair)
+        name = " x ".join(str(t.column) if t.shape is Shape.TREND else f"({t.name})" for t in pair)
         yield replace(
             _check("contrasts", *pair), name=name, shape=Shape.PRODUCT, where=Everywhere()
         )
@@ -266,5 +260,5 @@ def _directions(column: Described) -> Sequence[Term]:
     """A number's trend and its upper half; the levels of a category, of two the one."""
     if column.is_number:
         upper = even_parts(column.column, 2)[1:2]
-        return [Line(column.name), *(Inside.part(part) for part in upper)]
+        return [Curve(column.name, 1), *(Inside.part(part) for part in upper)]
     return column.levels[:1] if len(column.levels) == 2 else column.levels[:WATCHED_CROSSED]

@@ -13,7 +13,7 @@ import numpy as np
 from itrust._core import InputError
 from itrust.data import Between, Everywhere, Level, Missing, Predicate, all_of
 from itrust.tasks import Ratio, parse
-from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Line, Shape, Slope, Term, UnitScale
+from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Shape, Slope, Term, UnitScale
 from itrust.watch.batches import BatchSchema
 from itrust.watch.bets import STAKES
 from itrust.watch.components import SHARES, CheckPanel, WatchCheck
@@ -221,7 +221,7 @@ def _term(own: FilePlace, kinds: dict[str, str]) -> Term:
     match kind.word("line", "curve", "slope", "within", "is", "absent"), more:
         case "line", []:
             _refuse_category(column, kinds)
-            return Line(name)
+            return Curve(name, 1)
         case "curve", [order]:
             _refuse_category(column, kinds)
             return Curve(name, order.whole(2, 3))

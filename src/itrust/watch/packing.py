@@ -11,7 +11,7 @@ import numpy as np
 
 from itrust._core import AnyArray, InputError
 from itrust.data import And, Between, Everywhere, Level, Missing, Predicate
-from itrust.terms import Absent, Curve, Inside, Is, Line, Slope, Term
+from itrust.terms import Absent, Curve, Inside, Is, Slope, Term
 
 
 def packed_array(values: AnyArray) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def packed_end(end: float) -> float | None:
 def packed_term(term: Term) -> list[Any]:
     """A function of one column, as its kind, its column and what else it has."""
     match term:
-        case Line():
+        case Curve(order=1):
             return ["line", term.column]
         case Curve():
             return ["curve", term.column, term.order]

@@ -7,18 +7,19 @@ data and all draws serves them all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
-from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.entries import Entry, Scaling
+from itrust._core import AnyArray, BoolArray, FloatArray, InputError, IntArray
+from itrust.calibration.dictionary.default import direction_dictionary
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
 from itrust.data import Chunk, Pilot, Points
-from itrust.engines import Additive, Drawn, NullMoments, Products, Work, third_moments
-from itrust.terms import Features, Product
+from itrust.engines import Additive, Drawn, NullMoments, Products, Survey, Work, third_moments
+from itrust.terms import Features
 
 ROWS_FOR_PAIRS = 256
 NO_VARIANCE = 1e-18
@@ -34,8 +35,8 @@ class Bank(Work):
 
     entries: tuple[Entry, ...]
     features: Features
-    mixtures: tuple[Mixture, ...]
-    selector: csr_array
+    mixtures: tuple[tuple[IntArray, FloatArray], ...]  # features, and what mixes them, (q, r)
+    selector: csr_array  # which features and mixtures an entry sums over, with squared scales
     single: IntArray
     moments: NullMoments
     unit: float
@@ -73,27 +74,15 @@ class Bank(Work):
         matrix = np.empty((self.selector.shape[1], len(points)), dtype=self.dtype)
         plain, first = matrix[: len(self.features)], len(self.features)
         self.features.fill(plain, points)
-        for mixture in self.mixtures:
-            last = first + len(mixture.matrix)
-            matrix[first:last] = mixture.of(plain)
+        for columns, mixing in self.mixtures:
+            last = first + len(mixing)
+            matrix[first:last] = mixing.astype(self.dtype) @ plain[columns]
             first = last
         return matrix
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
         """Start on a chunk."""
         return _BankPart(self, chunk, weights, columns)
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Features that are uncorrelated under the null, made of features that need not be."""
-
-    columns: IntArray
-    matrix: FloatArray
-
-    def of(self, features: AnyArray) -> AnyArray:
-        """The mixed features of some rows, (q, n), from all features, (R, n)."""
-        return self.matrix.astype(features.dtype) @ features[self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,31 +131,31 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     Entries without null variance are left out.
     """
     points, variances = pilot.points, pilot.variances / unit**2
-    products, index = numbered(entries)
+    products = tuple(dict.fromkeys(product for entry in entries for product in entry.features))
+    number = {product: k for k, product in enumerate(products)}
+    index = [np.array([number[own] for own in entry.features], dtype=int) for entry in entries]
     features = Features.ranked(products, points).centred(points, variances)
     matrix = features.matrix(points)
     weighed = [
         _weighed(entry, matrix[rows], variances, pilot.n)
         for entry, rows in zip(entries, index, strict=True)
     ]
-    thirds = third_moments(points.p, variances)
-    moments = _null_moments(weighed, index, matrix, variances, thirds)
+    moments = _null_moments(weighed, index, matrix, points.p, variances)
     total = float(variances.sum())
     is_one = np.array([rows.size == 1 for rows in index], dtype=bool)
     varies = moments.expected > NO_VARIANCE * total
     varies &= is_one | (moments.variance > NO_VARIANCE * total**2)
-    alive = np.flatnonzero(varies)
-    entries = [entries[k] for k in alive.tolist()]
-    number = {product: k for k, product in enumerate(products)}
-    products, index = numbered(entries)
-    mixtures, selector = _combined([weighed[k] for k in alive], index, len(products))
+    alive = np.flatnonzero(varies).tolist()
+    used = np.unique(np.concatenate([*(index[k] for k in alive), np.empty(0, dtype=int)]))
+    index = [np.searchsorted(used, index[k]) for k in alive]
+    mixtures, selector = _combined([weighed[k] for k in alive], index, used.size)
     return Bank(
-        entries=tuple(entries),
-        features=features.take([number[product] for product in products]),
+        entries=tuple(entries[k] for k in alive),
+        features=features.take(used),
         mixtures=mixtures,
         selector=selector,
-        single=np.array([rows[0] if rows.size == 1 else -1 for rows in index], dtype=np.int64),
-        moments=moments.take(alive),
+        single=np.array([rows[0] if rows.size == 1 else -1 for rows in index], dtype=int),
+        moments=moments.take(np.array(alive, dtype=int)),
         unit=unit,
     )
 
@@ -190,41 +179,30 @@ def _weighed(entry: Entry, f: FloatArray, variances: FloatArray, n: int) -> Floa
 
 
 def _combined(
-    weighed: Sequence[FloatArray], index: Sequence[IntArray], features: int
-) -> tuple[tuple[Mixture, ...], csr_array]:
+    weighed: Sequence[FloatArray], index: Sequence[IntArray], width: int
+) -> tuple[tuple[tuple[IntArray, FloatArray], ...], csr_array]:
     """The mixtures of all entries, and which features and mixtures each entry sums over."""
-    mixtures, columns, squares, width = [], [], [], features
+    mixtures, columns, squares = [], [np.empty(0, dtype=int)], [np.empty(0)]
     for weights, rows in zip(weighed, index, strict=True):
-        if weights.ndim == 1:
-            columns.append(rows)
-            squares.append(np.square(weights))
-        else:
-            mixtures.append(Mixture(rows, weights))
-            columns.append(np.arange(width, width + len(weights)))
-            squares.append(np.ones(len(weights)))
+        if weights.ndim == 2:
+            mixtures.append((rows, weights))
+            rows, weights = np.arange(width, width + len(weights)), np.ones(len(weights))
             width += len(weights)
-    counts = [own.size for own in columns]
-    of_entry = np.repeat(np.arange(len(columns)), counts)
-    where = of_entry, np.concatenate([*columns, np.empty(0, dtype=np.int64)]).astype(np.int64)
-    data = np.concatenate([*squares, np.empty(0)])
-    return tuple(mixtures), csr_array((data, where), shape=(len(columns), width))
-
-
-def numbered(entries: Sequence[Entry]) -> tuple[tuple[Product, ...], list[IntArray]]:
-    """The distinct features of some entries, and where each entry finds its own."""
-    products = tuple(dict.fromkeys(product for e in entries for product in e.features))
-    number = {product: k for k, product in enumerate(products)}
-    return products, [np.array([number[f] for f in e.features], dtype=np.int64) for e in entries]
+        columns.append(rows)
+        squares.append(np.square(weights))
+    of_entry = np.repeat(np.arange(len(weighed)), [own.size for own in columns[1:]])
+    where = of_entry, np.concatenate(columns)
+    return tuple(mixtures), csr_array((np.concatenate(squares), where), (len(weighed), width))
 
 
 def _null_moments(
     weighed: Sequence[FloatArray],
     index: Sequence[IntArray],
     matrix: FloatArray,
+    p: FloatArray,
     variances: FloatArray,
-    thirds: FloatArray,
 ) -> NullMoments:
-    squares = np.square(matrix)
+    thirds, squares = third_moments(p, variances), np.square(matrix)
     squares, cubes = squares @ variances, (squares * matrix) @ thirds
     moments = np.zeros((len(weighed), 5))
     for k, (weights, rows) in enumerate(zip(weighed, index, strict=True)):
@@ -249,9 +227,82 @@ def _moments(f: FloatArray, v: FloatArray, m: FloatArray) -> tuple[float, float,
     few = slice(0, ROWS_FOR_PAIRS)
     p = f[:, few].T @ f[:, few]
     np.fill_diagonal(p, 0.0)
-    pairs = 4 * m[few] @ (p * p * p) @ m[few] * _as_many_pairs(v.size, len(p))
+    times = v.size * (v.size - 1) / max(len(p) * (len(p) - 1), 1)  # as many pairs
+    pairs = 4 * m[few] @ (p * p * p) @ m[few] * times
     return float(diagonal.sum()), float(max(variance, 0.0)), float(triangles), float(pairs)
 
 
-def _as_many_pairs(n: int, m: int) -> float:
-    return n * (n - 1) / max(m * (m - 1), 1)
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Weights of rows along which labels are summed, compared with the largest sums a null allows.
+
+    Each is taken with both signs. Those that are never negative (levels, parts, the overall level)
+    stay as they are; others are centred, and cut into their positive and their negative part.
+    """
+
+    dictionary: Dictionary
+    weights: FloatArray
+    features: Features
+    is_signed: BoolArray
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What the directions are called."""
+        return self.dictionary.entries
+
+    @property
+    def overall(self) -> int | None:
+        """The direction that is 1 in all rows; None if it is not among them."""
+        return next((k for k, own in enumerate(self.features.products) if not own), None)
+
+    @property
+    def width(self) -> int:
+        """Numbers that a row has: positive parts of all directions, negative parts of some."""
+        return len(self.features) + int(self.is_signed.sum())
+
+    def parts(self, points: Points, dtype: DTypeLike) -> AnyArray:
+        """Positive parts of all directions, then negative parts of the signed ones, (width, n)."""
+        whole = self.features.matrix(points, dtype)
+        negative = np.maximum(-whole[self.is_signed], 0)
+        return np.concatenate([np.maximum(whole, 0, out=whole), negative])
+
+    def both_signs(self, high: AnyArray, low: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Put sums of the parts together, with labels at their highest and lowest."""
+        k = len(self.features)
+        up, down = high[:k].copy(), -low[:k]
+        up[self.is_signed] -= low[k:]
+        down[self.is_signed] += high[k:]
+        return up, down
+
+
+def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
+    """Choose the directions from predictions and covariates alone."""
+    points = survey.pilot.points
+    dictionary = direction_dictionary(survey.points) if checks is None else _one_by_one(checks)
+    products = [entry.features[0] for entry in dictionary.entries]
+    is_signed = np.array([not all(term.is_positive for term in own) for own in products])
+    features = Features.ranked(products, points)
+    features = features.centred(points, survey.pilot.variances, is_signed)
+    return Directions(dictionary, np.array(dictionary.weights()), features, is_signed)
+
+
+def _one_by_one(checks: Dictionary) -> Dictionary:
+    """A dictionary of the same features, each an entry of its own."""
+    entries = []
+    kernels = [entry.name for entry in checks.entries if entry.kernel is not None]
+    for entry in checks.entries:
+        for number, feature in enumerate(entry.features if entry.kernel is None else (), 1):
+            name = entry.name if len(entry.features) == 1 else f"{entry.name}, part {number}"
+            entries.append(replace(entry, name=name, features=(feature,), scales=(1.0,)))
+    if not entries:
+        raise InputError(
+            "an interval null takes sums of labels along features, and none of the checks has any: "
+            "a kernel's quadratic form is not monotone in the labels",
+            argument="kernel",
+            value=checks,
+            hint="leave kernel= out, or pass a Dictionary with features",
+        )
+    notes = checks.notes
+    if kernels:
+        notes = (*notes, f"kernels take no part with an interval null: {', '.join(kernels)}")
+    return Dictionary(tuple(entries), checks.shares, notes)

@@ -23,18 +23,14 @@ from itrust.terms import (
     Curve,
     Described,
     Inside,
-    Line,
+    Named,
     Precision,
     Product,
     Shape,
     Slope,
     Term,
     Wave,
-    covariates_of,
     fading,
-    name_of,
-    shape_of,
-    where_of,
 )
 
 SHARES = {  # relative to each other; families without entries leave theirs to the others
@@ -185,15 +181,8 @@ def _title(column: Described) -> str:
 
 def _check(family: str, *terms: Term) -> Entry:
     """A check of one feature, which says itself what it is called and whom it is about."""
-    return Entry(
-        name_of(terms),
-        family,
-        covariates_of(terms),
-        (terms,),
-        (1.0,),
-        shape=shape_of(terms),
-        where=where_of(terms),
-    )
+    named = Named.of(terms)._asdict()
+    return Entry(family=family, features=(terms,), scales=(1.0,), **named)
 
 
 def _several(
@@ -205,7 +194,7 @@ def _several(
 ) -> Entry:
     """A check that sums over features."""
     products, scales = zip(*features, strict=True)
-    covariates = covariates_of(tuple(term for product in products for term in product))
+    covariates = Named.of(tuple(term for product in products for term in product)).covariates
     return Entry(name, family, covariates, products, scales, shape=shape, scaling=scaling)
 
 
@@ -230,7 +219,7 @@ def _plain(column: Described) -> Iterator[Entry]:
     """Missing values, the trend of a number, and frequent levels."""
     yield from (_check("linear", absent) for absent in column.absent)
     if column.is_number:
-        yield _check("linear", Line(column.name))
+        yield _check("linear", Curve(column.name, 1))
     yield from (_check("linear", level) for level in column.frequent(MIN_ROWS, DIRECTION_LEVELS))
 
 
@@ -241,7 +230,7 @@ def _of_one(column: Described, *, many: bool) -> Iterator[Entry]:
         yield from _of_category(column)
     if not column.is_number:
         return
-    yield _check("linear", Line(name))
+    yield _check("linear", Curve(name, 1))
     yield _check("curved", Curve(name, 2))
     yield _check("curved", Curve(name, 3))
     yield _smooth(f"{name} alone", "smooth", name, BROAD, 4)
@@ -322,7 +311,7 @@ def _of_all(columns: Sequence[Described], notes: list[str]) -> Iterator[Entry]:
 def _trends(column: Described) -> Iterator[Term]:
     yield from column.absent
     if column.is_number:
-        yield Line(column.name)
+        yield Curve(column.name, 1)
     elif _is_small(column):
         yield from column.levels
 
@@ -368,7 +357,7 @@ def _of_pairs(columns: Sequence[Described], notes: list[str]) -> list[Entry]:
 
 
 def _trend_of_two(a: Described, b: Described) -> list[Entry]:
-    return [_check("pairs", Line(a.name), Line(b.name))]
+    return [_check("pairs", Curve(a.name, 1), Curve(b.name, 1))]
 
 
 def _smooth_pair(a: Described, b: Described) -> list[Entry]:
@@ -391,7 +380,7 @@ def _trends_within(a: Described, b: Described) -> list[Entry]:
         return []
     features = _crossed(_levels(a), _waves(b.name, 4))
     whole = _several(f"{_title(a)} x {b.name}", "pairs", features, Shape.PAIR)
-    return [whole, *(_check("pairs", level, Line(b.name)) for level in a.levels)]
+    return [whole, *(_check("pairs", level, Curve(b.name, 1)) for level in a.levels)]
 
 
 def _of_everything(points: Points) -> Iterator[Entry]:

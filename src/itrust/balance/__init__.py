@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         disclosed_gaps,
         shares_of,
     )
-    from itrust.balance.support import LookedAt, looked_for_support
+    from itrust.balance.support import LookedAt
     from itrust.balance.weights import Balance, entropy_balance
 else:
     from itrust._core import loaded_later

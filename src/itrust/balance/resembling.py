@@ -8,6 +8,7 @@ rows together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,8 +30,9 @@ from itrust._core import (
 )
 from itrust.balance.pairs import RowPair, are_products, balance_features, pooled
 from itrust.balance.results import PREDICTION, FeatureKind, Resemblance, RowDifference
-from itrust.balance.support import LookedAt, looked_for_support
+from itrust.balance.support import LookedAt
 from itrust.data import (
+    Column,
     Design,
     Population,
     PopulationScan,
@@ -40,7 +42,7 @@ from itrust.data import (
     checked_sample,
 )
 from itrust.engines import one_blas_thread
-from itrust.terms import ColumnName, Features, Is, Product, Reading, columns_by_name
+from itrust.terms import ColumnName, Features, Is, Product, Reading, Term, columns_by_name
 
 AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
 TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
@@ -145,7 +147,6 @@ def compare_rows(
     alpha: float,
     draws: int,
     rng: Rng,
-    looked: LookedAt | None = None,
     is_needed: bool = True,
 ) -> Resemblance:
     """Test and describe rows whose features are known: see `resemblance`.
@@ -154,14 +155,13 @@ def compare_rows(
     """
     seed = as_seed(rng)
     random = as_generator(seed)
-    n, m = len(compared.labelled), len(compared.population)
-    ours, notes = _independent(design, random)
-    theirs = _thinned(compared.rows.weights, np.arange(m), random)
-    if (design.weights is not None) or compared.rows.weights is not None:
+    notes = [] if design.rows_are_independent else [CLUSTER_NOTE]
+    if design.weights is not None or compared.rows.weights is not None:
         notes.append(WEIGHTS_NOTE)
+    ours = _independent(design, random)
+    theirs = _thinned(compared.rows.weights, len(compared.population), random)
     ours, theirs = _some(ours, TESTED_LABELLED, random), _some(theirs, TESTED_POPULATION, random)
-    few = min(ours.size, theirs.size)
-    pvalue, differences = float("nan"), list[RowDifference]()
+    few, pvalue, differences = min(ours.size, theirs.size), math.nan, list[RowDifference]()
     if few >= MIN_ROWS:
         # Scales come from the rows that are permuted and no others, or they would tell who is who.
         both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
@@ -181,17 +181,16 @@ def compare_rows(
             )
         notes.append(FEW_NOTE.format(side=side, few=counted(int(few), "row")))
     balance = compared.plain_balance
-    looked = looked_for_support(compared) if looked is None else looked
     return Resemblance(
         pvalue=pvalue,
         differences=tuple(own for own in differences if max(own.pvalue, pvalue) <= alpha),
         compared=tuple(differences),
-        n=n,
+        n=len(compared.labelled),
         size=compared.rows.n,
         effective=balance.effective,
         trimmed=balance.trimmed,
         unbalanced=balance.unbalanced,
-        gaps=looked.found,
+        gaps=LookedAt.of(compared).gaps,
         alpha=float(alpha),
         draws=draws,
         seed=seed,
@@ -200,14 +199,14 @@ def compare_rows(
     )
 
 
-def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray, list[str]]:
+def _independent(design: Design, random: np.random.Generator) -> IntArray:
     """Labelled rows that are independent and stand for all without weights.
 
     A row of a large cluster is as likely to be taken as one of a small cluster: clusters are kept
     by their weight, and of each one row by its own.
     """
     if design.rows_are_independent:
-        return _thinned(design.weights, np.arange(design.n), random), []
+        return _thinned(design.weights, design.n, random)
     w = np.ones(design.n) if design.weights is None else design.weights
     unit = design.drawn_together
     with np.errstate(divide="ignore"):
@@ -215,16 +214,14 @@ def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray,
     order = np.lexsort((clock, unit))
     rows = order[np.unique(unit[order], return_index=True)[1]]
     total = np.bincount(unit, w)[unit[rows]]
-    kept = random.random(rows.size) * total.max() < total
-    return np.sort(rows[kept]), [CLUSTER_NOTE]
+    return np.sort(rows[random.random(rows.size) * total.max() < total])
 
 
-def _thinned(weights: FloatArray | None, rows: IntArray, random: np.random.Generator) -> IntArray:
+def _thinned(weights: FloatArray | None, n: int, random: np.random.Generator) -> IntArray:
     """Keep every row with a probability that its weight gives: what is left has none."""
     if weights is None:
-        return rows
-    own = weights[rows]
-    return np.asarray(rows[random.random(rows.size) * own.max() < own])
+        return np.arange(n)
+    return np.flatnonzero(random.random(n) * weights.max() < weights)
 
 
 def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
@@ -244,60 +241,55 @@ def _differences(
     product = next((k for k in order if len(features.products[k]) > 1), None)
     if product is not None and all(test.adjusted[k] > test.adjusted[product] for k in shown):
         shown.append(product)
-    differences = [
-        _difference(compared, features.products[k], matrix[:, k], labelled, test, k) for k in shown
-    ]
+    differences = []
+    for k in shown:
+        tested = [matrix[:labelled, k], matrix[labelled:, k]]
+        z, adjusted = test.z[k], test.adjusted[k]
+        differences.append(_difference(compared, features.products[k], tested, z, adjusted))
     return sorted(differences, key=lambda one: -abs(one.z))
 
 
 def _difference(
-    compared: RowPair,
-    product: Product,
-    values: FloatArray,
-    labelled: int,
-    test: Permuted,
-    k: int,
+    compared: RowPair, product: Product, tested: list[FloatArray], z: float, adjusted: float
 ) -> RowDifference:
-    kind, is_date = _kind(product), False
-    if kind is FeatureKind.PRODUCT:
-        sides = [values[:labelled], values[labelled:]]
-        means = [float(own.mean()) for own in sides]
+    """What people are told of a feature; of a product, of the rows that were tested."""
+    (one, *others), is_date = product, False
+    kind = FeatureKind.PRODUCT if others else _kind(one)
+    if others:
+        sides, means = tested, [float(own.mean()) for own in tested]
     else:
-        (term,) = product
-        both = [
-            columns_by_name(own)[term.column] for own in (compared.labelled, compared.population)
-        ]
-        sides = [
-            term.of(Reading(own, None))
-            if term.is_group
-            else np.where(own.missing, np.nan, own.values)
-            for own in both
-        ]
+        points = compared.labelled, compared.population
+        columns = [columns_by_name(own)[one.column] for own in points]
+        sides = [_values(one, column) for column in columns]
         is_spread = kind in (FeatureKind.QUADRATIC, FeatureKind.CUBIC)
         weights = compared.base, compared.weights
         means = [_shown(own, w, is_spread) for own, w in zip(sides, weights, strict=True)]
-        is_date = kind is FeatureKind.TREND and both[0].kind == "date"
-    names = [PREDICTION if term.column is None else term.column for term in product]
+        is_date = kind is FeatureKind.TREND and columns[0].kind == "date"
     return RowDifference(
-        name=names[0],
+        name=one.column or PREDICTION,
         kind=kind,
         level=next((term.level for term in product if isinstance(term, Is)), None),
-        other=names[1] if len(names) > 1 else None,
+        other=others[0].column or PREDICTION if others else None,
         labelled=means[0],
         population=means[1],
-        z=float(test.z[k]),
-        pvalue=float(test.adjusted[k]),
+        z=float(z),
+        pvalue=float(adjusted),
         rows=min(_fewest(own) for own in sides),
         is_date=is_date,
     )
 
 
-def _kind(product: Product) -> FeatureKind:
-    if len(product) > 1:
-        return FeatureKind.PRODUCT
-    if product[0].is_group:
-        return FeatureKind.LEVEL if isinstance(product[0], Is) else FeatureKind.MISSING
-    return FeatureKind(product[0].shape.value)
+def _kind(term: Term) -> FeatureKind:
+    if term.is_group:
+        return FeatureKind.LEVEL if isinstance(term, Is) else FeatureKind.MISSING
+    return FeatureKind(term.shape.value)
+
+
+def _values(term: Term, column: Column) -> FloatArray:
+    """What means are taken of: 0 and 1 for groups, a number as it is, NaN where missing."""
+    if term.is_group:
+        return term.of(Reading(column, None))
+    return np.where(column.missing, np.nan, column.values)
 
 
 def _fewest(values: FloatArray) -> int:
@@ -327,7 +319,6 @@ class Permuted:
     pvalue: float
     z: FloatArray
     adjusted: FloatArray
-    draws: int
 
 
 def permutation_test(
@@ -356,7 +347,7 @@ def permutation_test(
     z = sums / (labelled * error)
     kinds = [own for own in (kept & ~is_product, kept & is_product) if own.any()]
     if not kinds:
-        return Permuted(1.0, z[0], np.ones(z.shape[1]), draws)
+        return Permuted(1.0, z[0], np.ones(z.shape[1]))
     scores, adjusted = [], np.ones(z.shape[1])
     for own in kinds:
         largest = np.abs(z[:, own]).max(axis=1)
@@ -368,7 +359,7 @@ def permutation_test(
     far = np.maximum(far, 0.0)
     order = best * (1 + draws) - far / (1 + far) / 2
     pvalue = float((order <= order[0] + TIE * (1 + draws)).mean())
-    return Permuted(pvalue, z[0], adjusted, draws)
+    return Permuted(pvalue, z[0], adjusted)
 
 
 def _sums(centred: FloatArray, labelled: int, draws: int, rng: np.random.Generator) -> FloatArray:

@@ -144,8 +144,8 @@ class Resemblance(Result):
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        told = "differ" if self.differs else "show no difference"
-        return f"<Resemblance: labelled rows {told}, p = {self.pvalue:.3g}>"
+        says = "differ" if self.differs else "show no difference"
+        return f"<Resemblance: labelled rows {says}, p = {self.pvalue:.3g}>"
 
     @property
     def differs(self) -> bool:
@@ -181,29 +181,22 @@ class Resemblance(Result):
         )
 
     def _facts(self) -> Mapping[str, Any]:
-        return {
-            "pvalue": self.pvalue,
+        facts = {
+            **vars(self),
             "differs": self.differs,
-            "differences": [found.to_dict() for found in self.differences],
-            "compared": [found.to_dict() for found in self.compared],
-            "n": self.n,
-            "population": self.size,
-            "effective": self.effective,
-            "trimmed": self.trimmed,
-            "unbalanced": self.unbalanced,
             "unlike": self.unlike,
+            "population": self.size,
+            "differences": [own.to_dict() for own in self.differences],
+            "compared": [own.to_dict() for own in self.compared],
             "gaps": [vars(gap) for gap in self.gaps],
-            "alpha": self.alpha,
-            "draws": self.draws,
-            "seed": self.seed,
-            "tested": self.tested,
-            "notes": self.notes,
         }
+        del facts["size"]
+        return facts
 
     def _rows(self) -> list[Mapping[str, Any]]:
-        shown = [found.to_dict() for found in self.compared]
         return [
-            {**row, "level": None if row["level"] is None else str(row["level"])} for row in shown
+            {**row, "level": None if row["level"] is None else str(row["level"])}
+            for row in (own.to_dict() for own in self.compared)
         ]
 
 

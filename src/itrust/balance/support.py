@@ -13,8 +13,8 @@ usual among the fifty labelled rows of an island.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -38,13 +38,13 @@ EDGE, BEYOND = 0.02, 200
 
 @dataclass(frozen=True, eq=False)
 class LabelledSupport:
-    """Where labelled rows lie."""
+    """Where labelled rows lie: some of them as places, and the ends of their heights."""
 
     features: Features
+    labelled: Points
     places: FloatArray
     limit: float
-    margin: float
-    labelled: Points
+    ends: dict[ColumnName, tuple[float, float]]
 
     @classmethod
     def of(cls, features: Features, labelled: Points, weights: FloatArray) -> LabelledSupport:
@@ -57,10 +57,14 @@ class LabelledSupport:
         order = np.argsort(nearest)
         mass = np.cumsum(weights[rows][order])
         usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
-        usual = usual if np.isfinite(usual) else 0.0
+        limit = max(LEAST, FAR * (usual if np.isfinite(usual) else 0.0))
         farther = math.log(BEYOND * max(len(features.scales), 1))
         margin = max(EDGE, farther / max(len(labelled), 1))
-        return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
+        heights = {name: own[~np.isnan(own)] for name, own in _heights(features, labelled).items()}
+        ends = {
+            n: (own.min() - margin, own.max() + margin) for n, own in heights.items() if own.size
+        }
+        return cls(features, labelled, places, limit, ends)
 
     def lacks(self, points: Points) -> BoolArray:
         """Mark the rows that no labelled row resembles."""
@@ -71,53 +75,46 @@ class LabelledSupport:
                 marked |= ~known[own.values + 1]
             elif not seen.missing.any():
                 marked |= own.missing
-        here, there = (_heights(self.features, some) for some in (self.labelled, points))
-        for name, height in there.items():
-            seen_heights = here[name][~np.isnan(here[name])]
-            if seen_heights.size:
-                low, high = seen_heights.min() - self.margin, seen_heights.max() + self.margin
-                marked |= (height > high) | (height < low)
+        heights = _heights(self.features, points)
+        for name, (low, high) in self.ends.items():
+            marked |= (heights[name] > high) | (heights[name] < low)
         return marked
 
-    def gaps(self, points: Points, marked: BoolArray, weights: FloatArray) -> tuple[Gap, ...]:
-        """Name the parts that no labelled row resembles, the largest first."""
-        total, left = float(weights.sum()), marked.copy()
-        found: list[Gap] = []
+    def gaps(self, points: Points) -> Iterator[tuple[Place, BoolArray]]:
+        """Name the parts that no labelled row resembles, and mark their rows; each row once."""
+        left = self.lacks(points)
+        for (name, level, side, bound), rows in self._reasons(points, left.copy()):
+            if (left & rows).any():
+                yield (name, level, side, bound), left & rows
+                left = left & ~rows
 
-        def told(name: str | None, level: Any, side: str, bound: float | None, own: Any) -> None:
-            rows = left & own
-            if rows.any():
-                share = float(weights[rows].sum()) / total
-                found.append(Gap(name, level, side, bound, share, int(rows.sum())))
-                left[rows] = False
-
+    def _reasons(self, points: Points, marked: BoolArray) -> Iterator[tuple[Place, BoolArray]]:
         pairs = list(zip(points.columns, self.labelled.columns, strict=True))
         for own, seen in pairs:
             if own.is_category:
-                for code in np.setdiff1d(own.values[left], seen.values):
-                    level = None if code < 0 else own.levels[int(code)]
-                    side = "missing" if code < 0 else "level"
-                    told(own.name, level, side, None, own.values == code)
+                for code in np.setdiff1d(own.values[marked], seen.values):
+                    place = ("missing", None) if code < 0 else ("level", own.levels[int(code)])
+                    yield (own.name, place[1], place[0], None), own.values == code
             elif not seen.missing.any():
-                told(own.name, None, "missing", None, own.missing)
+                yield (own.name, None, "missing", None), own.missing
         numbers = [(a.name, a.values, b.values) for a, b in pairs if not a.is_category]
         for name, values, ours in [*numbers, (PREDICTION, points.p, self.labelled.p)]:
             present = ours[~np.isnan(ours)]
             if present.size:
                 low, high = float(present.min()), float(present.max())
-                told(name, None, "above", high, values > high)
-                told(name, None, "below", low, values < low)
-        told(None, None, "far", None, left)
-        return tuple(sorted(found, key=lambda gap: -gap.share))
+                yield (name, None, "above", high), values > high
+                yield (name, None, "below", low), values < low
+        yield (None, None, "far", None), marked
+
+
+Place = tuple[str | None, Any, str, float | None]  # name, level, side and bound of a gap
 
 
 def _heights(features: Features, points: Points) -> dict[ColumnName, FloatArray]:
     """Where numbers lie between 0 and 1, (n,) each; NaN where they are missing."""
     readings = read(points, features.scales)
-    return {
-        name: np.where(readings[name].missing, np.nan, readings[name].height)
-        for name in features.scales
-    }
+    numbers = {name: readings[name] for name in features.scales}
+    return {name: np.where(own.missing, np.nan, own.height) for name, own in numbers.items()}
 
 
 def _numbers(features: Features, points: Points) -> FloatArray:
@@ -131,7 +128,7 @@ def _numbers(features: Features, points: Points) -> FloatArray:
 
 def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> FloatArray:
     """Distance of every row to the nearest place; `apart`: to the nearest other one, (n,)."""
-    found = np.empty(rows.shape[0])
+    nearest = np.empty(rows.shape[0])
     places = places.astype(np.float32)  # distances below a thousandth are near either way
     squares = np.square(places).sum(axis=1)
     for first in range(0, rows.shape[0], AT_ONCE):
@@ -140,8 +137,8 @@ def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> Fl
         if apart:
             own = np.arange(some.shape[0])
             distances[own, first + own] = np.inf
-        found[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
-    return np.sqrt(np.maximum(found, 0.0))
+        nearest[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
+    return np.sqrt(np.maximum(nearest, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +149,18 @@ class LookedAt:
     points: Points
     weights: FloatArray
 
+    @classmethod
+    def of(cls, compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
+        """Look among random rows of the population, for the rows that each part counts."""
+        w = compared.plain_balance.weights
+        supports = []
+        for where in dict.fromkeys(parts):
+            own = np.flatnonzero(where.rows(compared.labelled))
+            some = compared.labelled.take(own)
+            supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
+        rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
+        return cls(tuple(supports), compared.population.take(rows), compared.weights[rows])
+
     def lacks(self, points: Points) -> BoolArray:
         """Mark rows that a part counts and that no labelled row of that part resembles."""
         marked = np.zeros(len(points), dtype=bool)
@@ -161,34 +170,17 @@ class LookedAt:
         return marked
 
     @cached_property
-    def found(self) -> tuple[Gap, ...]:
+    def gaps(self) -> tuple[Gap, ...]:
         """The parts of the population that no labelled row resembles, the largest first."""
-        counts = np.zeros(len(self.points), dtype=bool)
-        for where, _ in self.parts:
-            counts |= where.rows(self.points)
-        total, left = float(self.weights[counts].sum()), counts
-        told: dict[Gap, tuple[float, int]] = {}
+        left = np.logical_or.reduce([where.rows(self.points) for where, _ in self.parts])
+        total = float(self.weights[left].sum())
+        sums: dict[Place, tuple[float, int]] = {}
         for where, support in self.parts:
             rows = np.flatnonzero(where.rows(self.points) & left)
-            left = left.copy()
             left[rows] = False
-            points, w = self.points.take(rows), self.weights[rows]
-            lacks = support.lacks(points)
-            for gap in support.gaps(points, lacks, w) if lacks.any() else ():
-                same = replace(gap, share=0.0, rows=0)
-                share, seen = told.get(same, (0.0, 0))
-                told[same] = share + gap.share * float(w.sum()) / total, seen + gap.rows
-        found = (replace(gap, share=share, rows=seen) for gap, (share, seen) in told.items())
-        return tuple(sorted(found, key=lambda gap: -gap.share))
-
-
-def looked_for_support(compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
-    """Look for rows of the population that no labelled row resembles."""
-    w = compared.plain_balance.weights
-    supports = []
-    for where in dict.fromkeys(parts):
-        own = np.flatnonzero(where.rows(compared.labelled))
-        some = compared.labelled if own.size == w.size else compared.labelled.take(own)
-        supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
-    rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
-    return LookedAt(tuple(supports), compared.population.take(rows), compared.weights[rows])
+            for place, marked in support.gaps(self.points.take(rows)):
+                mass, count = sums.get(place, (0.0, 0))
+                mass += float(self.weights[rows][marked].sum())
+                sums[place] = mass, count + int(marked.sum())
+        gaps = [Gap(*place, mass / total, count) for place, (mass, count) in sums.items()]
+        return tuple(sorted(gaps, key=lambda gap: -gap.share))

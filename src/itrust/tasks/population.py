@@ -31,7 +31,6 @@ from itrust.balance import (
     RowPair,
     at_hand,
     compare_rows,
-    looked_for_support,
     shared_points,
     shares_of,
 )
@@ -251,7 +250,7 @@ class EstimatePlace:
 
     def gaps(self, task: Task) -> tuple[Gap, ...]:
         """What no labelled row resembles, among the rows that a task counts."""
-        return self.looks[_parts(task)].found
+        return self.looks[_parts(task)].gaps
 
     def setting(self, task: Task, support: str, alpha: float) -> EstimateSetting:
         """Where a task is estimated."""
@@ -347,9 +346,7 @@ def _parts(task: Task) -> tuple[Predicate, ...]:
 
 def _looks(tasks: Sequence[Task], compared: RowPair) -> dict[tuple[Predicate, ...], LookedAt]:
     """What of the population no labelled row resembles, for the rows that tasks count."""
-    return {
-        parts: looked_for_support(compared, parts) for parts in dict.fromkeys(map(_parts, tasks))
-    }
+    return {parts: LookedAt.of(compared, parts) for parts in dict.fromkeys(map(_parts, tasks))}
 
 
 def _are_among(labelled: Points, population: Points) -> bool:

@@ -160,9 +160,9 @@ class Dictionary:
         tuple of float
             In the order of the entries; they sum to 1.
         """
-        count = Counter(entry.family for entry in self.entries)
-        total = sum(self.shares[family] for family in count)
-        return tuple(self.shares[e.family] / total / count[e.family] for e in self.entries)
+        facts = self.to_dict()
+        weight = {family: own["share"] / own["entries"] for family, own in facts.items()}
+        return tuple(weight[entry.family] for entry in self.entries)
 
     def only(
         self, *, families: Iterable[str] | None = None, covariates: Iterable[str] | None = None

@@ -223,7 +223,7 @@ class Absent(_Group):
 Product = tuple[Term, ...]  # of its terms; the empty product is 1
 
 
-class Named(NamedTuple):
+class ProductName(NamedTuple):
     """What people are told of a product."""
 
     name: str
@@ -232,7 +232,7 @@ class Named(NamedTuple):
     where: Predicate
 
     @classmethod
-    def of(cls, product: Product) -> Named:
+    def of(cls, product: Product) -> ProductName:
         """Its one function within its groups, its groups together, or two functions crossed."""
         groups = ", ".join(term.name for term in product if term.is_group)
         others = [term for term in product if not term.is_group]
@@ -273,24 +273,20 @@ class Features:
         return replace(self, products=products, centres=centres)
 
     @cached_property
-    def _terms(self) -> dict[Term, int]:
-        """All terms, numbered."""
-        terms = dict.fromkeys(term for product in self.products for term in product)
-        return {term: k for k, term in enumerate(terms)}
-
-    @cached_property
-    def _factors(self) -> list[tuple[list[int], list[int]]]:
-        """Numbers of the terms that are multiplied, and of the groups that come after."""
+    def _factors(self) -> list[tuple[list[Term], list[Term]]]:
+        """Terms that are multiplied, and the groups that come after centring."""
         factors = []
         for product in self.products:
-            groups = [self._terms[term] for term in product if term.is_group]
-            others = [self._terms[term] for term in product if not term.is_group]
+            groups = [term for term in product if term.is_group]
+            others = [term for term in product if not term.is_group]
             factors.append((others, groups) if others else (groups, []))
         return factors
 
-    def _values(self, points: Points, dtype: DTypeLike) -> list[AnyArray]:
+    def _values(self, points: Points, dtype: DTypeLike) -> dict[Term, AnyArray]:
+        """Every term once."""
         readings = read(points, self.scales)
-        return [term.of(readings[term.column]).astype(dtype, copy=False) for term in self._terms]
+        terms = dict.fromkeys(term for product in self.products for term in product)
+        return {own: own.of(readings[own.column]).astype(dtype, copy=False) for own in terms}
 
     def matrix(self, points: Points, dtype: DTypeLike = np.float64) -> AnyArray:
         """All products of some rows, (k, n)."""
@@ -307,10 +303,10 @@ class Features:
             for row, centre, (others, groups) in zip(
                 out[:, rows], centres.tolist(), self._factors, strict=True
             ):
-                _multiply(row, [values[k] for k in others])
+                _multiply(row, [values[term] for term in others])
                 row -= centre
-                for k in groups:
-                    row *= values[k]
+                for term in groups:
+                    row *= values[term]
 
     def centred(
         self, points: Points, variances: FloatArray, chosen: BoolArray | None = None
@@ -324,10 +320,10 @@ class Features:
         centres, rest = np.zeros(len(self)), np.empty(len(points))
         for row, (others, groups) in enumerate(self._factors):
             if others and (chosen is None or chosen[row]):
-                _multiply(rest, [values[k] for k in others])
+                _multiply(rest, [values[term] for term in others])
                 mass = variances.copy()
-                for k in groups:
-                    mass *= values[k]
+                for term in groups:
+                    mass *= values[term]
                 total = float(mass.sum())
                 centres[row] = float(np.sum(mass * rest)) / total if total > 0 else 0.0
         return replace(self, centres=centres)

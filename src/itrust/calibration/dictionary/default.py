@@ -23,9 +23,9 @@ from itrust.terms import (
     Curve,
     Described,
     Inside,
-    Named,
     Precision,
     Product,
+    ProductName,
     Shape,
     Slope,
     Term,
@@ -181,7 +181,7 @@ def _title(column: Described) -> str:
 
 def _check(family: str, *terms: Term) -> Entry:
     """A check of one feature, which says itself what it is called and whom it is about."""
-    named = Named.of(terms)._asdict()
+    named = ProductName.of(terms)._asdict()
     return Entry(family=family, features=(terms,), scales=(1.0,), **named)
 
 
@@ -194,7 +194,7 @@ def _several(
 ) -> Entry:
     """A check that sums over features."""
     products, scales = zip(*features, strict=True)
-    covariates = Named.of(tuple(term for product in products for term in product)).covariates
+    covariates = ProductName.of(tuple(term for product in products for term in product)).covariates
     return Entry(name, family, covariates, products, scales, shape=shape, scaling=scaling)
 
 
@@ -274,16 +274,10 @@ def _of_category(column: Described) -> Iterator[Entry]:
         features = _crossed(_levels(column), along)
         yield _several(crossed, "with prediction", features, Shape.PAIR)
         return
-    same = Delta().on(column.name)
-    yield _kernel(alone, "group effects", LocalKernel(Constant(), same), Shape.SMOOTH, column)
-    yield _kernel(crossed, "with prediction", LocalKernel(RBF(), same), Shape.PAIR, column)
-
-
-def _kernel(
-    name: str, family: str, kernel: LocalKernel, shape: Shape, *columns: Described
-) -> Entry:
-    names = tuple(column.name for column in columns)
-    return Entry(name, family, names, kernel=kernel, shape=shape)
+    only, same = (column.name,), Delta().on(column.name)
+    level, slope = LocalKernel(Constant(), same), LocalKernel(RBF(), same)
+    yield Entry(alone, "group effects", only, kernel=level, shape=Shape.SMOOTH)
+    yield Entry(crossed, "with prediction", only, kernel=slope, shape=Shape.PAIR)
 
 
 def _of_all(columns: Sequence[Described], notes: list[str]) -> Iterator[Entry]:
@@ -369,7 +363,7 @@ def _crossing(a: Described, b: Described) -> list[Entry]:
     title = f"{_title(a)} x {_title(b)}"
     if not (_is_small(a) and _is_small(b)):
         kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
-        return [_kernel(title, "pairs", kernel, Shape.PAIR, a, b)]
+        return [Entry(title, "pairs", (a.name, b.name), kernel=kernel, shape=Shape.PAIR)]
     features = _crossed(_levels(a), _levels(b))
     whole = _several(title, "crossings", features, Shape.PAIR, Scaling.STANDARD)
     return [whole, *(_check("crossed groups", *product) for product, _ in features)]

@@ -72,13 +72,11 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         if not self.entries:
+            raise InputError("a dictionary needs at least one entry", argument="entries", value=())
+        (name, count), *_ = Counter(self.names).most_common(1)
+        if count > 1:
             raise InputError(
-                "a dictionary needs at least one entry", argument="entries", value=self.entries
-            )
-        twice = [name for name, count in Counter(e.name for e in self.entries).items() if count > 1]
-        if twice:
-            raise InputError(
-                "two dictionary entries are called {value}", argument="entries", value=twice[0]
+                "two dictionary entries are called {value}", argument="entries", value=name
             )
         for family in self.families:
             share = self.shares.get(family, 0.0)

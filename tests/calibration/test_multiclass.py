@@ -17,7 +17,7 @@ from itrust.calibration.multiclass.passes import class_sums
 from itrust.calibration.multiclass.rows import CheckedRows
 from itrust.calibration.multiclass.scores import top_label
 from itrust.calibration.multiclass.table import class_table
-from itrust.calibration.symmetry import symmetric_checks
+from itrust.calibration.prepared import symmetric_checks
 from itrust.engines import Engine, Tiles
 from itrust.nulls import Categorical, CategoricalCopula, Rademacher
 from oracles import plausible

@@ -10,8 +10,12 @@ from itrust._core import InputError, Rng, as_seed
 from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary
-from itrust.calibration.evidence import finding_of_one, findings_of_laws, impossible_labels
-from itrust.calibration.extremes import described
+from itrust.calibration.evidence import (
+    described,
+    finding_of_one,
+    findings_of_laws,
+    impossible_labels,
+)
 from itrust.calibration.inputs import (
     checked_draws,
     checked_null,

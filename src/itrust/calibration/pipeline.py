@@ -16,9 +16,8 @@ from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
-from itrust.calibration.prepared import Prepared, makes_draws
+from itrust.calibration.prepared import Prepared, makes_draws, symmetric_checks
 from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
-from itrust.calibration.symmetry import symmetric_checks
 from itrust.engines import (
     Certificate,
     Drawing,

@@ -8,8 +8,7 @@ from itrust._core import (
     FloatArray,
 )
 from itrust.calibration.attribution import attributed
-from itrust.calibration.evidence import findings_of
-from itrust.calibration.extremes import described
+from itrust.calibration.evidence import described, findings_of
 from itrust.calibration.multiclass.checks import (
     ClassChecks,
 )

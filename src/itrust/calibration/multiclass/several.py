@@ -35,7 +35,7 @@ from itrust.calibration.multiclass.results import TOGETHER, ClassResult, Multicl
 from itrust.calibration.multiclass.rows import CheckedRows, RowsOfClasses, StreamedRows
 from itrust.calibration.multiclass.table import ClassTable, class_table, contrast_law
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.symmetry import symmetric_checks
+from itrust.calibration.prepared import symmetric_checks
 from itrust.data import MulticlassSample, MulticlassScan
 from itrust.engines import (
     Engine,

@@ -9,18 +9,23 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration.multiclass.checks import prepare_classes, trace_of_products
-from itrust.calibration.multiclass.drawing import drawing_of
-from itrust.calibration.multiclass.findings import prepared_class
-from itrust.calibration.multiclass.kernel import joint_statistics
-from itrust.calibration.multiclass.passes import class_sums
-from itrust.calibration.multiclass.rows import CheckedRows
-from itrust.calibration.multiclass.scores import top_label
-from itrust.calibration.multiclass.table import class_table
+from itrust.calibration.multiclass import (
+    ClassDrawing,
+    class_table,
+    contrast_law,
+    joint_statistics,
+    prepare_classes,
+    top_label,
+    trace_of_products,
+)
 from itrust.calibration.prepared import symmetric_checks
-from itrust.engines import Engine, Tiles
+from itrust.engines import Auto, Drawing, Engine, Tiles, accumulate_all
 from itrust.nulls import Categorical, CategoricalCopula, Rademacher
 from oracles import plausible
+
+
+def checks_of(sample, draws):
+    return prepare_classes(sample.extract(), Auto(), draws)
 
 
 def three(n=300, seed=0, *, wrong=0.0):
@@ -74,7 +79,7 @@ def test_trace_of_products_equals_the_loop():
 
 def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     s = three(200)
-    joint = prepare_classes(CheckedRows.of(s), 10).joint
+    joint = checks_of(s, 10).joint
     form = joint_statistics(s, Categorical(s.p), 6000, 0, Tiles()).sum(axis=0)
     assert form[1:].std() == pytest.approx(joint.sd / (200 * 199), rel=0.05)
     assert joint.skewness > 0
@@ -306,7 +311,8 @@ def test_a_class_that_is_taken_for_another_is_named_with_the_group():
 
 def test_contrasts_have_their_null_law():
     s = confused(600, 3)
-    table = class_table(prepare_classes(CheckedRows.of(s), 2_999), Categorical(s.p), 2_999, 1)
+    checks = checks_of(s, 2_999)
+    table = class_table(checks, contrast_law(checks), Categorical(s.p), 2_999, 1)
     drawn = table.scaled.standardised[:, 1:]
     pairs, vectors = drawn[table.pairs], drawn[table.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
@@ -319,7 +325,8 @@ def test_contrasts_have_their_null_law():
 
 def test_contrasts_equal_the_sums_over_rows():
     s = confused(300, 4)
-    table = class_table(prepare_classes(CheckedRows.of(s), 9), Categorical(s.p), 9, 1)
+    checks = checks_of(s, 9)
+    table = class_table(checks, contrast_law(checks), Categorical(s.p), 9, 1)
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
@@ -344,7 +351,8 @@ def test_the_factor_is_near_the_kernel_in_full_and_tiles_are_the_kernel():
 def test_batches_and_equal_weights_change_nothing(monkeypatch):
     s = confused(300, 6)
     whole = it.klce_test(s, draws=150, rng=0)
-    monkeypatch.setattr("itrust.calibration.multiclass.passes.BATCH_BYTES", 1)
+    monkeypatch.setattr("itrust.engines.plan.BATCH_BYTES", 1)
+    monkeypatch.setattr("itrust.engines.plan.MIN_COLUMNS", 64)
     parts = it.klce_test(s, draws=150, rng=0)
     np.testing.assert_allclose(parts.null_distribution, whole.null_distribution, rtol=1e-9)
     x = {column.name: column.values for column in s.one_class("tie").columns}
@@ -378,27 +386,19 @@ def test_what_is_not_for_several_classes_is_refused_in_a_sentence(settings, mess
 class Remote(Engine):
     """An engine that is none of ours."""
 
-    def _survey(self, source, min_rows): ...
+    def _survey(self, source, min_rows):
+        return Auto()._survey(source, min_rows)
 
     def _plan(self, survey, kernel, purpose): ...
 
-    def _pass(self, survey, job): ...
+    def _pass(self, survey, job):
+        return accumulate_all(job, survey.source.chunks(1_024))
 
 
-def test_engines_of_others_are_refused():
-    with pytest.raises(InputError, match=r"with engine='auto', .* not Remote\(\)"):
-        it.klce_test(three(30), draws=9, rng=0, engine=Remote())
-
-
-def test_a_scan_of_several_classes_is_loaded():
-    class Files:
-        classes, several = (0, 1, 2), True
-
-        def load(self):
-            return three(60)
-
-    r = it.klce_test(Files(), draws=19, rng=0)
-    assert r.pvalue == it.klce_test(three(60), draws=19, rng=0).pvalue
+def test_engines_of_others_test_several_classes():
+    ours, theirs = (it.klce_test(three(60), draws=9, rng=0, engine=e) for e in (Auto(), Remote()))
+    assert theirs.pvalue == ours.pvalue
+    assert theirs.statistic == pytest.approx(ours.statistic)
 
 
 @pytest.mark.parametrize("m", [3, 12, 50])
@@ -428,27 +428,27 @@ def in_clusters(n=120, seed=0, rare=0.0, **settings):
 
 
 def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
-    rows = CheckedRows.of(in_clusters())
-    checks = prepare_classes(rows, 20).for_signs()
-    sums = class_sums(checks, Rademacher(), range(20), 3)
-    signs = 1 - 2 * Rademacher().flips(rows.chunk(0), range(20), 3).astype(float)
+    rows = in_clusters()
+    checks = checks_of(rows, 20).for_signs()
+    drawing = Drawing(Rademacher(), range(20), 3)
+    sums = Auto().run(checks.survey, [], drawing, [checks.contrasts]).works[0].forms
+    signs = 1 - 2 * Rademacher().flips(rows.outcome(0), range(20), 3).astype(float)
     assert (signs[0::4] == signs[3::4]).all()
     e = np.eye(3)[rows.codes] - rows.p
-    np.testing.assert_allclose(sums.contrasts[:, 0, 0], e.sum(axis=0), atol=1e-5)
-    np.testing.assert_allclose(sums.contrasts[:, 0, 1:], e.T @ signs, atol=1e-5)
+    np.testing.assert_allclose(sums[:, 0, 0], e.sum(axis=0), atol=1e-5)
+    np.testing.assert_allclose(sums[:, 0, 1:], e.T @ signs, atol=1e-5)
 
 
 def test_signs_are_flipped_where_classes_are_frequent_and_classes_redrawn_where_one_is_rare():
     sample = in_clusters(400)
-    assert isinstance(drawing_of(None, sample, CheckedRows.of(sample)).null, Rademacher)
+    assert isinstance(ClassDrawing.of(None, sample).null, Rademacher)
     sample = in_clusters(400, rare=0.98)
-    rows = CheckedRows.of(sample)
-    chosen = drawing_of(None, sample, rows)
+    chosen = ClassDrawing.of(None, sample)
     assert isinstance(chosen.null, CategoricalCopula)
     assert chosen.even.tolist() == [True, True, False]
-    assert len(chosen.laws(rows, 0)) > 1
-    fixed = drawing_of(it.nulls.Copula(0.3), sample, rows)
-    assert [own.rho.tolist() for own in fixed.laws(rows, 0)] == [[0.3] * 3]
+    assert len(chosen.laws(sample, 0)) > 1
+    fixed = ClassDrawing.of(it.nulls.Copula(0.3), sample)
+    assert [own.rho.tolist() for own in fixed.laws(sample, 0)] == [[0.3] * 3]
 
 
 def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_laws():
@@ -459,12 +459,11 @@ def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_l
     assert not found.is_exact
     assert found.clusters == 100
     assert any("approximate, by clusters" in note for note in found.notes)
-    rows = CheckedRows.of(sample)
-    checks, chosen = prepare_classes(rows, 39), drawing_of(None, sample, rows)
-    symmetric = [symmetric_checks(prepared_class(checks, k)) for k in range(3)]
-    pvalues = []
-    for law in chosen.laws(rows, 0):
-        table = class_table(checks, law, 39, 0, None, symmetric, is_even=chosen.even)
+    checks, chosen = checks_of(sample, 39), ClassDrawing.of(None, sample)
+    symmetric = [symmetric_checks(checks.prepared(k)) for k in range(3)]
+    pvalues, contrasts = [], contrast_law(checks)
+    for law in chosen.laws(sample, 0):
+        table = class_table(checks, contrasts, law, 39, 0, None, symmetric, chosen.even)
         pvalues.append(np.mean(table.combined >= table.combined[0] - 1e-9))
     assert found.pvalue == pytest.approx(max(pvalues))
     assert {own.pvalue > 0 for own in found.classes} == {True}

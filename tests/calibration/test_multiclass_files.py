@@ -8,9 +8,8 @@ import pytest
 
 import itrust as it
 from itrust import InputError
-from itrust.calibration.multiclass import door
-from itrust.calibration.multiclass.rows import CheckedRows, StreamedRows
-from itrust.data import Census, FileRows, MulticlassSample, MulticlassScan
+from itrust.data import MulticlassScan
+from itrust.engines import Auto
 
 CLASSES = list("abcd")
 
@@ -43,9 +42,8 @@ def written(folder, frame, cuts=(700, 1_900), group=300):
 @pytest.fixture
 def few_rows_at_once(monkeypatch):
     """As if files were large: few rows are read at once, and none are loaded."""
-    monkeypatch.setattr(door, "MAX_LOADED_ROWS", 100)
+    monkeypatch.setattr("itrust.calibration.multiclass.testing.MAX_LOADED_ROWS", 100)
     monkeypatch.setattr("itrust.data.files.WINDOW_ROWS", 1_024)
-    monkeypatch.setattr("itrust.calibration.multiclass.rows.FACT_ROWS", 1_024)
 
 
 def scan_of(folder, **settings):
@@ -56,8 +54,8 @@ def scan_of(folder, **settings):
 @pytest.mark.usefixtures("few_rows_at_once")
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"weights": "w"}, {"where": "region != 'east'", "missing": "drop"}, {"on": []}],
-    ids=["plain", "weighted", "selected", "no covariates"],
+    [{}, {"where": "region != 'east'", "missing": "drop"}, {"on": []}],
+    ids=["plain", "selected", "no covariates"],
 )
 def test_files_give_the_bits_of_memory_without_being_loaded(tmp_path, monkeypatch, settings):
     scan = scan_of(written(tmp_path, table()), **settings)
@@ -69,6 +67,19 @@ def test_files_give_the_bits_of_memory_without_being_loaded(tmp_path, monkeypatc
     assert [pair.to_dict() for pair in found.pairs] == [pair.to_dict() for pair in kept.pairs]
     assert found.pvalue == 1 / 30
     assert found.n == kept.n
+
+
+@pytest.mark.usefixtures("few_rows_at_once")
+def test_weights_in_files_give_the_numbers_of_memory_up_to_their_scale(tmp_path):
+    scan = scan_of(written(tmp_path, table()), weights="w")
+    found, kept = (it.klce_test(rows, draws=29, rng=3) for rows in (scan, scan.load()))
+    assert found.weighted
+    assert (found.pvalue, found.n) == (kept.pvalue, kept.n)
+    assert found.statistic == pytest.approx(kept.statistic, rel=1e-9)
+    np.testing.assert_allclose(found.null_distribution, kept.null_distribution, rtol=1e-9)
+    for own, other in zip(found.classes, kept.classes, strict=True):
+        assert (own.pvalue, own.positives) == (other.pvalue, other.positives)
+        assert [f.name for f in own.findings] == [f.name for f in other.findings]
 
 
 def late(frame):
@@ -94,57 +105,21 @@ def test_files_warn_where_the_loaded_rows_do(tmp_path, changed, words):
         assert it.klce_test(scan.load(), draws=19, rng=3).assumption_warnings == warnings
 
 
-@pytest.mark.usefixtures("few_rows_at_once")
-def test_a_test_of_files_reads_no_more_rows_at_once_than_a_window(tmp_path, monkeypatch):
-    rows = StreamedRows.of(scan_of(written(tmp_path, table())), 200)
-    assert rows.at_hand is None
-    assert rows.survey.some.n == 200
-    sizes = [part.n for part in rows.chunks(128)]
-    assert sum(sizes) == rows.n == 2_500
-    assert max(sizes) == 128
-    assert [part.first for part in rows.chunks(1_000)] == [0, 1_000, 2_000]
-    read = []
-    taken = FileRows._read
-    monkeypatch.setattr(
-        FileRows, "_read", lambda scan, some: read.append(some.num_rows) or taken(scan, some)
-    )
-    list(rows.chunks(128))
-    assert max(read) == 1_024
-    assert sum(read) == 2_500
-
-
-@pytest.mark.usefixtures("few_rows_at_once")
-def test_random_rows_and_counts_are_those_of_memory(tmp_path):
-    scan = scan_of(written(tmp_path, table()), weights="w")
-    whole, rows = CheckedRows.of(scan.load()), StreamedRows.of(scan, 600)
-    for size, first in ((600, 0), (100, 0), (200, 300)):
-        one, other = whole.spread(size, first), rows.spread(size, first)
-        np.testing.assert_array_equal(one.p, other.p)
-        np.testing.assert_array_equal(one.codes, other.codes)
-        np.testing.assert_array_equal(one.weights, other.weights)
-    assert rows.unit == whole.unit
-    for name, value in vars(rows.facts).items():
-        if name != "counts":  # of the covariates, which nobody asks for in memory
-            np.testing.assert_array_equal(value, getattr(whole.facts, name))
-    pilot = rows.one_class(2).pilot(100)
-    np.testing.assert_array_equal(pilot.points.p, whole.spread(100).p[:, 2])
-    assert (np.diff(np.sort(pilot.tickets)) > 0).all()
-    assert pilot.tickets.size == 100
-
-
-def test_facts_equal_the_loop_over_rows():
+def test_a_tally_equals_the_loop_over_rows():
     rng = np.random.default_rng(0)
     p = rng.choice([[1.0, 0, 0], [0.0, 0.5, 0.5], [0.2, 0.3, 0.5]], 200)
     codes, w = rng.integers(0, 3, 200), rng.uniform(1, 2, 200)
-    found = Census.of(MulticlassSample(codes, p, classes=[0, 1, 2]), w)
+    sample = it.MulticlassSample(codes, p, weights=w, classes=[0, 1, 2])
+    found = Auto().run(Auto().survey_of(sample.extract()), []).tally
     never, refuted = 0, np.zeros(3, dtype=int)
     for own, k in zip(p, codes, strict=True):
         never += own[k] == 0
         refuted += [(own[j] == 0 and j == k) or (own[j] == 1 and j != k) for j in range(3)]
-    assert found.never == never > 0
-    np.testing.assert_array_equal(found.impossible, refuted)
-    np.testing.assert_array_equal(found.labels, np.bincount(codes, minlength=3))
-    assert found.uncertain == np.count_nonzero(p[:, 0] != 1)
+    assert found.impossible == never == sample.impossible > 0
+    np.testing.assert_array_equal(found.refuted, refuted)
+    np.testing.assert_array_equal(found.positives, np.bincount(codes, minlength=3))
+    assert found.certain == np.count_nonzero(p[:, 0] == 1)
+    w /= w.mean()
     pairs = sum(w[i] * w[j] for i in range(200) for j in range(200) if i != j)
     assert found.pair_weight == pytest.approx(pairs)
 

@@ -182,10 +182,10 @@ def scan_of_classes(folder, **changes):
 def test_a_cluster_gives_the_test_of_several_classes_in_memory(
     client, classes, monkeypatch, settings
 ):
-    monkeypatch.setattr("itrust.engines.dask_classes.FACT_ROWS", 512)  # so that all are asked
+    monkeypatch.setattr("itrust.engines.dask.WINDOW_ROWS", 512)  # so that all are asked
     rows = scan_of_classes(classes, **settings)
     one = it.klce_test(rows.load(), draws=39, rng=4)
-    for name in ("load", "chunks", "extract"):
+    for name in ("load", "chunks", "harvest"):
         monkeypatch.setattr(MulticlassScan, name, lambda *_: pytest.fail("read by the client"))
     many = it.klce_test(rows, draws=39, rng=4, engine=Dask(client))
     assert many.pvalue == one.pvalue == 1 / 40
@@ -209,7 +209,7 @@ def test_a_cluster_gives_the_test_of_several_classes_in_memory(
 def test_the_first_wrong_row_of_several_classes_is_told_as_on_one_machine(
     client, classes, monkeypatch
 ):
-    monkeypatch.setattr("itrust.engines.dask_classes.FACT_ROWS", 512)
+    monkeypatch.setattr("itrust.engines.dask.WINDOW_ROWS", 512)
     table = pq.read_table(classes / "2.parquet").to_pandas()
     table.loc[[2_003, 4_001], "p_b"] = 1.5
     pq.write_table(pa.Table.from_pandas(table), classes / "2.parquet", row_group_size=500)

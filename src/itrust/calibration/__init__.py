@@ -42,9 +42,12 @@ from itrust.calibration.multiclass import (
     ClassResult,
     MulticlassResult,
     TakenFor,
+    class_losses,
+    mean_loss,
     multiclass_test,
+    taken_for_of,
+    top_label,
 )
-from itrust.calibration.multiclass.scores import class_losses, mean_loss, top_label
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scoring
 from itrust.calibration.power import (

@@ -182,7 +182,7 @@ def symmetric_checks(prepared: Prepared) -> BoolArray:
     bank = prepared.bank
     if sample is None or not bank.entries or sample.design.known_by_replicates:
         return found
-    features = _symmetric_features(prepared, sample)
+    features = _symmetric_features(prepared, sample.outcome(bank.outcome))
     for k in range(len(bank.entries)):
         found[k] = features[bank.features_of(k)[0]].all()
     return found

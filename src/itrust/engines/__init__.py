@@ -4,7 +4,6 @@ from itrust._core import ClusterError
 from itrust.engines.auto import Auto, EngineChoice, as_engine
 from itrust.engines.cluster import while_wanted
 from itrust.engines.dask import Dask, bounds_of, lots_of, pieces_of, seen_here
-from itrust.engines.dask_classes import class_survey, class_total, partitions_of
 from itrust.engines.factor import Factor
 from itrust.engines.landmarks import make_plan
 from itrust.engines.lowrank import LowRankPlan
@@ -36,7 +35,6 @@ from itrust.engines.plan import (
 )
 from itrust.engines.products import Drawn, Products, Scratch, join
 from itrust.engines.protocol import Engine, Part, run_together, work_of_parts
-from itrust.engines.shared_kernel import SharedKernel, shared_kernel
 from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
 from itrust.engines.tiles import Tiles, exact_features
 

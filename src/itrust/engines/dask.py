@@ -7,19 +7,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from functools import reduce
+from itertools import accumulate, pairwise
+from typing import Any
 
 from itrust._core import Advance, InputError, Setting, checked_positive, counted
 from itrust.data import (
     Candidates,
-    Chunk,
     Extract,
     FilePart,
     FileRows,
-    FileSet,
     Harvest,
-    Scan,
+    SelectionCounts,
     Source,
     rows_at_hand,
     split_table,
@@ -29,7 +28,7 @@ from itrust.engines.cluster import Cluster, while_wanted
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
 from itrust.engines.plan import POINTS, Plan, Purpose, Survey
-from itrust.engines.protocol import Engine
+from itrust.engines.protocol import Described, Engine
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -128,14 +127,18 @@ class Dask(Engine):
         """The factor on one machine."""
         return self.factor
 
+    @property
+    def factor_of_all(self) -> Factor | None:
+        """None where none was asked for, so that numbers are those of engine="auto"."""
+        return None if self.factor == Factor() else self.factor
+
     def _survey(self, source: Source, min_rows: int) -> Survey:
         # The workers count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows, POINTS)
         with scan.file_set.same_files(), self.cluster() as cluster:
-            parts = _counted_parts(cluster, scan)
-            n = sum(part.rows or 0 for part in parts)
-            max_ticket = min(1.0, 4 * size / max(n, 1))  # so that few rows travel
+            parts, counts = _counted_parts(cluster, scan)
+            max_ticket = min(1.0, 4 * size / max(counts.kept, 1))  # so that few rows travel
             pieces = [scan.only(*lot) for lot in partitions_of(parts)]
             asked = cluster.map(_candidates, pieces, size=size, max_ticket=max_ticket)
             found = cluster.answers(asked)
@@ -145,13 +148,15 @@ class Dask(Engine):
     def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
         scan, size = _checked(source), rows_at_hand(size)
         with scan.file_set.same_files(), self.cluster() as cluster:
-            parts = _counted_parts(cluster, scan)
-            n = sum(part.rows or 0 for part in parts)
-            max_ticket = min(1.0, 1.5 * size / max(n, 1) + 1e-3)  # so that few rows travel
+            parts, counts = _counted_parts(cluster, scan)
+            # So that few rows travel:
+            max_ticket = min(1.0, 1.5 * size / max(counts.kept, 1) + 1e-3)
             pieces = pieces_of(scan, parts, WINDOW_ROWS)
             asked = cluster.map(_harvest, pieces, size=size, max_ticket=max_ticket)
-            found = cluster.answers(asked, told_rows(pieces, advance))
-        return scan.extract_of(found, size, parts)
+            found = cluster.answers(asked, _rows_done(pieces, advance))
+        # Neighbours read the rows between them twice, so that these were counted before.
+        found = [replace(one, counts=SelectionCounts()) for one in found]
+        return scan.extract_of([replace(found[0], counts=counts), *found[1:]], size, parts)
 
     @property
     def _pilot_rows(self) -> int:
@@ -162,113 +167,70 @@ class Dask(Engine):
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
         chunk = self.factor.chunk_rows(survey.n, job.works)
-        source = survey.source
-        scan = source if isinstance(source, Divisible) else _checked(source)
+        scan = _checked(survey.source)
         pieces = pieces_of(scan, survey.parts, chunk)
         with scan.file_set.same_files(), self.cluster() as cluster:
-            return _summed(cluster, pieces, job, chunk)
+            # A task, not scattered data: the scheduler can make it again when a worker is lost.
+            (shared,) = cluster.map(_passed_on, [replace(job, advance=None)])
+            cluster.spread(shared)
+            done = _rows_done(pieces, job.advance)
+            total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
+        return total
 
-    def _describe(self, survey: Survey, plan: Plan) -> str:
+    def _describe(self, survey: Survey, plan: Described) -> str:
         partitions = counted(len(bounds_of(survey.parts)), "Dask partition")
         return f"{plan.describe()} on {partitions}"
 
 
-def _checked(source: Source) -> Scan:
-    if not isinstance(source, Scan):
+def _checked(source: Any) -> FileRows:
+    if source.in_memory is not None:
         raise InputError(
             "Dask reads files; pass itrust.scan(...) instead of a Sample in memory",
             argument="sample",
             value=source,
         )
-    return source
+    scan: FileRows = source
+    return scan
 
 
-def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[FilePart, ...]:
-    """All parts of the files, how many rows each has, and with which of the whole it begins."""
-    parts = parts_of(scan)
-    if any(part.rows is None for part in parts):
-        lots = lots_of(parts, [bytes_of(part) for part in parts], COUNT_BYTES)
-        pieces = [[scan.only(part) for part in lot] for lot in lots]
-        counts = [rows for found in cluster.answers(cluster.map(_count, pieces)) for rows in found]
-        parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
-    return placed(parts)
+def _counted_parts(
+    cluster: Cluster, scan: FileRows
+) -> tuple[tuple[FilePart, ...], SelectionCounts]:
+    """All parts of the files with their rows and where they begin, and what became of all rows."""
+    parts = list(scan.file_set.parts(PART_ROWS // 4))
+    known = [part.rows or 0 for part in parts]
+    counts = [SelectionCounts(rows, rows, rows) for rows in known]
+    if not scan.selection.is_all or any(part.rows is None for part in parts):
+        # Fewer rows than the file says may count.
+        sizes = [split_table(part.path)[0].stat().st_size for part in parts]
+        pieces = [[scan.only(part) for part in lot] for lot in lots_of(parts, sizes, COUNT_BYTES)]
+        counts = [rows for lot in cluster.answers(cluster.map(_count, pieces)) for rows in lot]
+    starts = accumulate((own.kept for own in counts), initial=0)
+    placed = tuple(
+        replace(part, rows=own.kept, start=start)
+        for part, own, start in zip(parts, counts, starts, strict=False)
+    )
+    return placed, reduce(SelectionCounts.plus, counts, SelectionCounts())
 
 
-def _summed(cluster: Cluster, pieces: list[Any], job: Job, chunk: int) -> Totals:
-    """The sums of all pieces."""
-    # A task, not scattered data: the scheduler can make it again when a worker is lost.
-    (shared,) = cluster.map(passed_on, [replace(job, advance=None)])
-    cluster.spread(shared)
-    done = told_rows(pieces, job.advance)
-    total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
-    return total
+def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
+    return [seen_here(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _count(pieces: list[Scan]) -> list[int]:
-    return [seen_here(piece).n for piece in while_wanted(pieces)]
-
-
-def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
+def _candidates(piece: FileRows, size: int, max_ticket: float) -> Candidates:
     return seen_here(piece).candidates(size, max_ticket)
 
 
-def _harvest(piece: Scan, size: int, max_ticket: float) -> Harvest:
+def _harvest(piece: FileRows, size: int, max_ticket: float) -> Harvest:
     return seen_here(piece).harvest(size, max_ticket)
 
 
-def _accumulate(piece: Piece, job: Job, chunk: int) -> Totals:
+def _accumulate(piece: FileRows, job: Job, chunk: int) -> Totals:
     with one_blas_thread(), memory_kept():
         return accumulate_all(job, while_wanted(seen_here(piece).chunks(chunk)))
 
 
-class Piece(Protocol):
-    """Some rows of files that one task reads."""
-
-    @property
-    def parts(self) -> tuple[FilePart, ...] | None:
-        """The pieces of files that hold them."""
-
-    @property
-    def rows(self) -> range | None:
-        """Their numbers in the whole."""
-
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """These rows in order."""
-
-
-@runtime_checkable
-class Divisible(Protocol):
-    """Rows in files that many machines can share."""
-
-    @property
-    def file_set(self) -> FileSet:
-        """The files."""
-
-    def spanning(self, parts: Sequence[FilePart], rows: range) -> Piece:
-        """Name the rows with some numbers, which lie in some pieces of the files."""
-
-
-Rows = TypeVar("Rows", bound=Piece)
-
-
-def placed(parts: Sequence[FilePart]) -> tuple[FilePart, ...]:
-    """The same; each knows the number of its first row in the whole."""
-    placed, start = [], 0
-    for part in parts:
-        placed.append(replace(part, start=start))
-        start += part.rows or 0
-    return tuple(placed)
-
-
-def parts_of(scan: FileRows) -> list[FilePart]:
-    """Parts of all files that can be read alone; rows where they are known."""
-    parts = list(scan.file_set.parts(PART_ROWS // 4))
-    if scan.roles.where is None and scan.missing != "drop":
-        return parts
-    return [replace(part, rows=None) for part in parts]  # fewer than the file says may count
-
-
-def pieces_of(scan: Divisible, parts: Sequence[FilePart], chunk: int) -> list[Any]:
+def pieces_of(scan: FileRows, parts: Sequence[FilePart], chunk: int) -> list[Any]:
     """What one task reads, for every partition: rows up to a multiple of `chunk`.
 
     A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
@@ -322,12 +284,7 @@ def lots_of(parts: Sequence[FilePart], sizes: Sequence[int], enough: int) -> lis
     return lots
 
 
-def bytes_of(part: FilePart) -> int:
-    """Size of the file that a part lies in."""
-    return split_table(part.path)[0].stat().st_size
-
-
-def told_rows(pieces: Sequence[Piece], advance: Advance | None) -> Callable[[int], None]:
+def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Callable[[int], None]:
     """Tell of the rows of a piece that is done."""
 
     def done(number: int) -> None:
@@ -337,12 +294,12 @@ def told_rows(pieces: Sequence[Piece], advance: Advance | None) -> Callable[[int
     return done
 
 
-def passed_on(job: Job) -> Job:
+def _passed_on(job: Job) -> Job:
     """The same; as a task it can be made again when a worker is lost."""
     return job
 
 
-def seen_here(piece: Rows) -> Rows:
+def seen_here(piece: FileRows) -> FileRows:
     """The same rows; raise where this worker does not find their files."""
     for path in {part.path for part in piece.parts or ()}:
         place = split_table(path)[0]

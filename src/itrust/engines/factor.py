@@ -129,6 +129,11 @@ class Factor(Engine):
         return min(self.chunk, *wanted, max(1_024, n // 8))
 
     @property
+    def factor_of_all(self) -> Factor:
+        """Itself."""
+        return self
+
+    @property
     def _pilot_rows(self) -> int:
         return self.pilot
 

@@ -262,9 +262,9 @@ class Outcome:
 def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
     """Sum over i != j of w_i w_j, without cancellation where all weights are at hand."""
     whole = source.in_memory
-    if whole is None:
+    if whole is None or tally.positives.size > 1:
         return tally.pair_weight
-    return float(whole.pair_weight / (unit**2 if whole.weights is not None else 1.0))
+    return float(whole.pair_weight) / (unit**2 if whole.weights is not None else 1.0)
 
 
 def finite(sums: FloatArray) -> FloatArray:

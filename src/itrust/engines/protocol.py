@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from itrust._core import Advance, InputError
 from itrust.data import Extract, Source
@@ -27,7 +27,14 @@ from itrust.engines.plan import (
     pair_weight_of,
 )
 from itrust.kernels import LocalKernel
-from itrust.nulls import Null, RowwiseNull, SimulatedNull
+from itrust.nulls import CategoryDraws, Null, RowwiseNull, SimulatedNull
+
+
+class Described(Protocol):
+    """A plan, or a work that says how it is done."""
+
+    def describe(self) -> str:
+        """Say so in a few words."""
 
 
 class Engine(ABC):
@@ -80,6 +87,13 @@ class Engine(ABC):
     def in_memory(self) -> Engine:
         """Who takes over where all rows are at hand: itself, unless it reads files only."""
         return self
+
+    takes_kernels_in_full: ClassVar[bool] = False
+
+    @property
+    def factor_of_all(self) -> Any:
+        """The `Factor` that makes a kernel which several outcomes share; None: the default."""
+        return None
 
     def survey_of(self, extract: Extract) -> Survey:
         """Choose random rows among those at hand, in place of `survey`.
@@ -134,14 +148,14 @@ class Engine(ABC):
         """
         return self._settled(survey, kernel, purpose)
 
-    def describe(self, survey: Survey, plan: Plan) -> str:
+    def describe(self, survey: Survey, plan: Described) -> str:
         """Say in a few words how a kernel was evaluated.
 
         Parameters
         ----------
         survey : Survey
             That the plan was made for.
-        plan : Plan
+        plan : Plan or JointForm
             How the kernel was evaluated.
 
         Returns
@@ -233,7 +247,7 @@ class Engine(ABC):
     def _settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:  # noqa: ARG002
         return self
 
-    def _describe(self, survey: Survey, plan: Plan) -> str:  # noqa: ARG002
+    def _describe(self, survey: Survey, plan: Described) -> str:  # noqa: ARG002
         return plan.describe()
 
 
@@ -276,7 +290,7 @@ def run_together(
     engine: Engine,
     survey: Survey,
     parts: Sequence[Part],
-    null: Null | None,
+    null: Null | CategoryDraws | None,
     draws: int,
     seed: int,
     advance: Advance | None = None,

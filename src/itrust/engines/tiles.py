@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,6 +51,7 @@ class Tiles(Engine):
 
     tile: int = 512
     threads: int | None = None
+    takes_kernels_in_full: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tile < 1 or (self.threads is not None and self.threads < 1):

@@ -1,12 +1,13 @@
-"""Checks for several classes: what can be known before a label is looked at.
+"""Checks for several classes: what can be known before a label is looked at, and what is summed.
 
 Every class has the checks of the default dictionary that are made of features; one kernel on all
 probabilities and covariates serves all classes; functions of the covariates serve contrasts between
-classes.
+classes. A pass over the rows adds up one bank for each class and two works that all classes share.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,36 +18,115 @@ from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import Bank, make_bank
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary, Entry
-from itrust.calibration.multiclass.rows import CheckedRows, RowsOfClasses
-from itrust.data import Column, Pilot, Points
-from itrust.engines import Factor, LowRankPlan, available_threads, make_plan, ordered_map
+from itrust.calibration.prepared import SMALL_WORK, Prepared
+from itrust.data import Column, Extract, Pilot, Points, Rows
+from itrust.engines import (
+    Additive,
+    Drawn,
+    Engine,
+    Factor,
+    LowRankPlan,
+    Products,
+    Survey,
+    Work,
+    available_threads,
+    make_plan,
+    ordered_map,
+)
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
 from itrust.terms import Features, Shape
 
-SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 MAX_EXACT_ROWS = 512  # whose kernel is taken as it is
 POINTS = 20_000  # rows that dictionaries are chosen from
 PILOT_ROWS = 2_048
-JOINT_TOLERANCE, JOINT_RANK = 0.05, 128
+JOINT = Factor(tolerance=0.05, max_rank=128, pilot=PILOT_ROWS)
 MAX_DENSE_ROWS, MAX_ROWS_OF_SKEWNESS = 1_500, 512
 NO_EIGENVALUE = 1e-14
 MAX_PAIRS = 45  # of classes: all pairs of ten
 LEFT_OUT = ("full",)  # families whose place the joint form takes
 
+Block = tuple[IntArray | slice, int, AnyArray]  # rows, number of the block, features (r, rows)
+
 
 @dataclass(frozen=True, eq=False)
-class JointForm:
+class SharedSums(Additive):
+    """Sums along features that all classes share, (K, r, columns), and diagonals, (K, columns)."""
+
+    forms: FloatArray
+    diagonals: FloatArray
+
+
+class SharedWork(Work):
+    """Residuals of every class along features that all classes share."""
+
+    outcome = None
+    ranks: tuple[int, ...]
+    with_diagonals: bool = True
+
+    @abstractmethod
+    def blocks(self, rows: Rows) -> list[Block]:
+        """Features of some rows, block by block."""
+
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _SharedPartial:
+        """Start on a chunk."""
+        return _SharedPartial(self, chunk, weights, columns)
+
+
+class _SharedPartial:
+    """What one chunk contributes, being made: features are computed once for all classes."""
+
+    def __init__(self, work: SharedWork, chunk: Rows, w: FloatArray, columns: int) -> None:
+        self.ends, classes = np.cumsum([0, *work.ranks]), chunk.predictions.shape[1]
+        self.forms = np.zeros((classes, self.ends[-1], columns))
+        self.diagonals = np.zeros((classes, columns))
+        self.blocks = []
+        for rows, number, features in work.blocks(chunk):
+            weighted = features * w[rows].astype(features.dtype)
+            squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
+            squares = squares if work.with_diagonals else squares[:, :0]
+            self.blocks.append((rows, number, weighted, squares))
+
+    def of(self, outcome: int, rows: Rows) -> _SharedOutcome:
+        """What one class adds."""
+        return _SharedOutcome(self, outcome, rows)
+
+    def finished(self) -> SharedSums:
+        """The sums of the chunk."""
+        return SharedSums(self.forms, self.diagonals)
+
+
+class _SharedOutcome:
+    def __init__(self, whole: _SharedPartial, outcome: int, rows: Rows) -> None:
+        self.whole, self.outcome = whole, outcome
+        self.products = [
+            Products(features.T, squares, rows.p[own], own)
+            for own, _, features, squares in whole.blocks
+        ]
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        whole, ends = self.whole, self.whole.ends
+        for (_, number, _, _), products in zip(whole.blocks, self.products, strict=True):
+            sums, diagonal = products.of(drawn)
+            whole.forms[self.outcome, ends[number] : ends[number + 1], drawn.columns] = sums
+            whole.diagonals[self.outcome, drawn.columns] += diagonal.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class JointForm(SharedWork):
     """One kernel on all probabilities and covariates, as features that all classes share."""
 
     kernel: LocalKernel
     plan: LowRankPlan | None
     whole: FloatArray | None
     names: tuple[str, ...]
+    unit: float
+    dtype: DTypeLike = np.float64
     sd: float = 0.0
     skewness: float = 0.0
 
     @property
-    def ranks(self) -> tuple[int, ...]:
+    def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
         """Number of features of every block."""
         if self.plan is None:
             return (0 if self.whole is None else len(self.whole),)
@@ -61,25 +141,32 @@ class JointForm:
         """How the kernel is evaluated, in a few words."""
         return "in full" if self.plan is None else f"factor of rank {self.rank}"
 
-    def features(
-        self, rows: CheckedRows, dtype: DTypeLike
-    ) -> list[tuple[IntArray | slice, int, AnyArray]]:
-        """Rows (within these), number of the block and features (r, rows) of every block."""
+    def blocks(self, rows: Rows) -> list[Block]:
+        """Features of some rows, block by block."""
         if self.plan is None:
             assert self.whole is not None
-            return [(slice(None), 0, self.whole[:, rows.rows].astype(dtype))]
+            own = self.whole[:, rows.first : rows.first + rows.n]
+            return [(slice(None), 0, own.astype(self.dtype))]
         found = self.plan.features(joint_points(rows, self.names))
-        return [(own, number, values.astype(dtype)) for own, number, values in found]
+        return [(own, number, values.astype(self.dtype)) for own, number, values in found]
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts:
+class Contrasts(SharedWork):
     """Functions of the covariates that contrasts between classes are summed along."""
 
     entries: tuple[Entry, ...]
     features: Features
     pairs: IntArray
-    left_out: int = 0
+    left_out: int
+    unit: float
+    dtype: DTypeLike = np.float64
+    with_diagonals = False
+
+    @property
+    def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Number of functions."""
+        return (len(self.entries),)
 
     @property
     def is_trend(self) -> AnyArray:
@@ -91,80 +178,143 @@ class Contrasts:
         entries = tuple(self.entries[g] for g in chosen)
         return replace(self, entries=entries, features=self.features.take(chosen))
 
-    def matrix(self, points: Points, dtype: DTypeLike) -> AnyArray:
+    def matrix(self, points: Points, dtype: DTypeLike = np.float64) -> AnyArray:
         """All features of some rows, (g, n)."""
         return self.features.matrix(points, dtype)
+
+    def blocks(self, rows: Rows) -> list[Block]:
+        """Features of some rows, in one block."""
+        return [(slice(None), 0, self.matrix(rows.points, self.dtype))]
+
+    def moments(self, rows: Rows, w: FloatArray) -> ContrastMoments:
+        """What some rows add to the null law of contrasts."""
+        p, phi = rows.predictions, self.matrix(rows.points) * w
+        cubed, classes = phi**3, p.shape[1]
+        covariance, with_level, mixed = (np.empty((len(phi), classes, classes)) for _ in range(3))
+        for g in range(len(phi)):
+            covariance[g] = _covariance(np.square(phi[g]), p)
+            with_level[g] = _covariance(phi[g] * w, p)
+            mixed[g] = (np.square(p) * cubed[g][:, None]).T @ p
+        cubes = np.stack([cubed @ p**power for power in (1, 2, 3)], axis=-1)
+        return ContrastMoments(covariance, with_level, cubes, mixed)
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastMoments(Additive):
+    """What the null law of contrasts is made of: sums over all rows."""
+
+    covariance: FloatArray
+    with_level: FloatArray
+    cubes: FloatArray
+    mixed: FloatArray
+
+
+def _covariance(weights: FloatArray, p: FloatArray) -> FloatArray:
+    """Sum of weights times diag(p) - pp', (K, K)."""
+    weighed = p * weights[:, None]
+    return np.asarray(np.diag(weighed.sum(axis=0)) - weighed.T @ p)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassChecks:
     """All that can be known before a label is looked at."""
 
-    rows: RowsOfClasses
+    survey: Survey
+    engine: Engine
+    some: Rows
     dictionary: Dictionary
     banks: tuple[Bank, ...]
     weights: tuple[FloatArray, ...]
     joint: JointForm
     contrasts: Contrasts
-    unit: float
-    dtype: DTypeLike = np.float64
 
     def for_signs(self) -> ClassChecks:
         """The same where draws keep the size of residuals, which then are divided by it."""
         banks = tuple(replace(bank, is_studentised=True) for bank in self.banks)
         return replace(self, banks=banks)
 
-    def without_rows(self) -> ClassChecks:
-        """The same for rows that are given one by one: nothing of the whole goes with them."""
-        none = self.rows.spread(1).take(slice(0, 0))
-        return replace(self, rows=none)
+    @property
+    def unit(self) -> float:
+        """The size of the weights, by which they are divided."""
+        return self.joint.unit
 
     @property
-    def pair_weight(self) -> float:
-        """Sum over i != j of w_i w_j, in units of the weights."""
-        return self.rows.facts.pair_weight / self.unit**2
+    def works(self) -> list[Work]:
+        """What a pass over the rows adds up."""
+        return [*self.banks, self.joint, self.contrasts]
 
     @property
     def width(self) -> int:
         """Numbers that are kept for each draw."""
-        own = sum(bank.width for bank in self.banks)
         shared = self.joint.rank + len(self.contrasts.entries) + 1
-        return own + self.rows.classes * shared
+        return sum(bank.width + shared for bank in self.banks)
+
+    def prepared(self, k: int) -> Prepared:
+        """The checks of one class as the test of one outcome has them."""
+        return Prepared(
+            survey=self.survey,
+            engine=self.engine,
+            dictionary=self.dictionary,
+            weights=self.weights[k],
+            is_alone=False,
+            bank=self.banks[k],
+            kernels=(),
+            main=0,
+        )
 
 
-def prepare_classes(rows: RowsOfClasses, draws: int, engine: Factor | None = None) -> ClassChecks:
+def by_ticket(extract: Extract, size: int, first: int = 0) -> Rows:
+    """Random rows, after the first so many, in their order, with the weights of a pass."""
+    some: Rows = extract.some.cut(slice(0, extract.some.n), extract.weights)
+    if first == 0 and size >= some.n:
+        return some
+    order = np.argsort(extract.tickets, kind="stable")
+    return some.take(np.sort(order[first : first + size]))
+
+
+def prepare_classes(extract: Extract, engine: Engine, draws: int) -> ClassChecks:
     """Choose features and landmarks from probabilities and covariates alone."""
-    unit = rows.unit
-    some, pilot = rows.spread(POINTS), rows.spread(PILOT_ROWS)
-    w2 = np.square(pilot.weights_or_ones)
+    some, pilot = by_ticket(extract, POINTS), by_ticket(extract, PILOT_ROWS)
+    w = some.weights
+    unit = 1.0 if w is None else float(np.sqrt(np.mean(np.square(w))))
 
     # Without kernels, checks are the same for every class: they read probabilities by their ranks.
-    dictionary = default_dictionary_for(some.points(0))
+    dictionary = default_dictionary_for(some.outcome(0).points)
     kept = [e for e in dictionary.entries if e.kernel is None and e.family not in LEFT_OUT]
     dictionary = replace(dictionary, entries=tuple(kept))
+    w2 = 1.0 if pilot.weights is None else np.square(pilot.weights)
 
-    def of_class(code: int) -> Bank:
-        points = pilot.points(code)
-        own = Pilot(points, w2 * points.p * (1 - points.p), np.empty(0), rows.n)
-        return make_bank(kept, own, unit)
+    def bank_of(k: int) -> Bank:
+        points = pilot.outcome(k).points
+        rows = Pilot(points, w2 * points.p * (1 - points.p), np.empty(0), extract.n)
+        return replace(make_bank(kept, rows, unit), outcome=k)
 
-    banks = tuple(ordered_map(of_class, range(rows.classes), available_threads()))
-    work = float(rows.n) * sum(bank.width for bank in banks) * (1 + draws)
+    classes = range(some.predictions.shape[1])
+    banks = tuple(ordered_map(bank_of, classes, available_threads()))
+    work = float(extract.n) * sum(bank.width for bank in banks) * (1 + draws)
     dtype = np.float64 if work <= SMALL_WORK else np.float32
     banks = tuple(replace(bank, dtype=dtype) for bank in banks)
     weights = tuple(
         np.array(replace(dictionary, entries=bank.entries).weights() if bank.entries else ())
         for bank in banks
     )
-    joint, contrasts = joint_form(rows, unit, engine), _contrasts(some, pilot)
-    return ClassChecks(rows, dictionary, banks, weights, joint, contrasts, unit, dtype)
+    return ClassChecks(
+        survey=engine.survey_of(extract),
+        engine=engine,
+        some=some,
+        dictionary=dictionary,
+        banks=banks,
+        weights=weights,
+        joint=replace(joint_form(extract, unit, engine.factor_of_all), dtype=dtype),
+        contrasts=replace(_contrasts(some, pilot, unit), dtype=dtype),
+    )
 
 
-def joint_kernel(rows: CheckedRows) -> tuple[LocalKernel, tuple[str, ...]]:
+def joint_kernel(rows: Rows) -> tuple[LocalKernel, tuple[str, ...]]:
     """The default kernel on all probabilities and covariates, and the names of the former."""
     used = {column.name for column in rows.columns}
     names = []
-    for k in range(rows.classes):
+    for k in range(rows.predictions.shape[1]):
         name = f"p{k}"
         while name in used:
             name = f"{name}_"
@@ -173,54 +323,57 @@ def joint_kernel(rows: CheckedRows) -> tuple[LocalKernel, tuple[str, ...]]:
     on_p = RBF(Median(float(np.sqrt(len(names))))).on(*names)
     x = default_covariate_kernel(rows.columns)
     kernel = LocalKernel(Constant(), on_p * x if rows.columns else on_p)
-    return kernel.resolve(joint_points(rows, tuple(names))), tuple(names)
+    return kernel.resolve(joint_points(rows, names)), tuple(names)
 
 
-def joint_points(rows: CheckedRows, names: Sequence[str]) -> Points:
+def joint_points(rows: Rows, names: Sequence[str]) -> Points:
     """Rows whose probabilities are columns like the covariates."""
-    own = [Column(name, "number", rows.p[:, k].copy()) for k, name in enumerate(names)]
+    own = [Column(name, "number", rows.predictions[:, k].copy()) for k, name in enumerate(names)]
     return Points(np.full(rows.n, 0.5), (*own, *rows.columns))
 
 
-def joint_form(rows: RowsOfClasses, unit: float, engine: Factor | None = None) -> JointForm:
+def joint_form(extract: Extract, unit: float, factor: Factor | None = None) -> JointForm:
     """Features of the joint kernel, and moments of its form under the null."""
-    kernel, names = joint_kernel(rows.spread(POINTS))
-    if rows.n <= MAX_EXACT_ROWS and engine is None:
-        gram = kernel.gram(joint_points(rows.spread(MAX_EXACT_ROWS), names))
+    n, (kernel, names) = extract.n, joint_kernel(by_ticket(extract, POINTS))
+    if n <= MAX_EXACT_ROWS and factor is None:
+        gram = kernel.gram(joint_points(extract.some, names))
         values, vectors = np.linalg.eigh(gram.block(slice(None), slice(None)))
         kept = values > NO_EIGENVALUE * values.max()
         whole = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept])).T)
-        form = JointForm(kernel, None, whole, names)
+        form = JointForm(kernel, None, whole, names, unit)
     else:
-        asked = engine or Factor(tolerance=JOINT_TOLERANCE, max_rank=JOINT_RANK, pilot=PILOT_ROWS)
-        pilot = rows.spread(min(asked.pilot, max(MAX_DENSE_ROWS, rows.n // 3)))
-        w2 = np.square(pilot.weights_or_ones / unit)
-        spread = w2 * (1 - np.square(pilot.p).sum(axis=1))
-        points = joint_points(pilot, names)
+        asked = factor or JOINT
+        pilot = by_ticket(extract, min(asked.pilot, max(MAX_DENSE_ROWS, n // 3)))
+        spread = _squared(pilot, unit) * (1 - np.square(pilot.predictions).sum(axis=1))
         plan = make_plan(
             kernel,
-            Pilot(points, spread, np.empty(0), rows.n),
-            tolerance=asked.tolerance or JOINT_TOLERANCE,
+            Pilot(joint_points(pilot, names), spread, np.empty(0), n),
+            tolerance=asked.tolerance or JOINT.tolerance or 0.0,
             max_rank=asked.max_rank,
             certified=False,
             rng=np.random.default_rng(0),
         )
-        form = JointForm(kernel, plan, None, names)
-    sd, skewness = _null_law(rows, form, unit)
+        form = JointForm(kernel, plan, None, names, unit)
+    sd, skewness = _null_law(extract, form)
     return replace(form, sd=sd, skewness=skewness)
 
 
-def _null_law(rows: RowsOfClasses, form: JointForm, unit: float) -> tuple[float, float]:
+def _squared(rows: Rows, unit: float) -> FloatArray:
+    """Squared weights in their unit."""
+    return np.ones(rows.n) if rows.weights is None else np.square(rows.weights / unit)
+
+
+def _null_law(extract: Extract, form: JointForm) -> tuple[float, float]:
     """Standard deviation (closed form) and skewness of the sum over classes under the null.
 
     On all rows up to 1,500; beyond that on some, which changes with the root of 1 / pairs.
     """
     # Features fit the rows that landmarks were chosen from better than others.
-    seen = PILOT_ROWS if rows.n >= PILOT_ROWS + MAX_DENSE_ROWS else 0
-    some = rows.spread(MAX_DENSE_ROWS, seen)
-    f, w2 = some.p, np.square(some.weights_or_ones / unit)
+    seen = PILOT_ROWS if extract.n >= PILOT_ROWS + MAX_DENSE_ROWS else 0
+    some = by_ticket(extract, MAX_DENSE_ROWS, seen)
+    f, w2 = some.predictions, _squared(some, form.unit)
     gram = np.zeros((some.n, some.n))
-    for own, _, features in form.features(some, np.float64):
+    for own, _, features in form.blocks(some):
         inside = np.arange(some.n)[own]
         gram[np.ix_(inside, inside)] = features.T @ features
     np.fill_diagonal(gram, 0.0)
@@ -233,7 +386,7 @@ def _null_law(rows: RowsOfClasses, form: JointForm, unit: float) -> tuple[float,
         triangles += 8 * float(np.sum(a * (a @ a)))
     share = (some.n / len(gram[few])) ** 3
     skewness = max(triangles * share / variance**1.5, 0.0) if variance > 0 else 0.0
-    pairs = rows.n * (rows.n - 1) / (some.n * (some.n - 1))
+    pairs = extract.n * (extract.n - 1) / (some.n * (some.n - 1))
     return float(np.sqrt(variance * pairs)), skewness
 
 
@@ -243,23 +396,24 @@ def trace_of_products(f: FloatArray) -> FloatArray:
     return np.asarray(inner - squared - squared.T + np.square(inner))
 
 
-def _contrasts(some: CheckedRows, pilot: CheckedRows) -> Contrasts:
-    points = some.points(0)
+def _contrasts(some: Rows, pilot: Rows, unit: float) -> Contrasts:
+    points = some.outcome(0).points
     entries = contrast_entries(points)
     features = Features.ranked([entry.features[0] for entry in entries], points)
-    plain = Contrasts(entries, features, *_confused(pilot))
-    means = plain.matrix(pilot.points(0), np.float64).mean(axis=1)
+    plain = Contrasts(entries, features, *_confused(pilot), unit)
+    means = plain.matrix(pilot.points).mean(axis=1)
     centres = np.where(plain.is_trend, means, 0.0)
     return replace(plain, features=replace(features, centres=centres))
 
 
-def _confused(pilot: CheckedRows) -> tuple[IntArray, int]:
+def _confused(pilot: Rows) -> tuple[IntArray, int]:
     """Pairs of classes that can stand for each other, those that do most first, (m, 2).
 
     Beside them, how many more there are.
     """
-    together = (pilot.p * pilot.weights_or_ones[:, None]).T @ pilot.p
-    first, second = np.triu_indices(pilot.classes, 1)
+    p = pilot.predictions
+    together = (p if pilot.weights is None else p * pilot.weights[:, None]).T @ p
+    first, second = np.triu_indices(p.shape[1], 1)
     mass = together[first, second]
     order = np.argsort(-mass, kind="stable")[:MAX_PAIRS]
     order = order[mass[order] > 0]

@@ -12,11 +12,10 @@ from scipy.special import ndtr
 from itrust._core import AnyArray, BoolArray, FloatArray
 from itrust.calibration.dictionary.entries import Shape
 from itrust.calibration.multiclass.checks import Contrasts
-from itrust.calibration.multiclass.passes import chunk_rows
 from itrust.calibration.multiclass.results import TakenFor
-from itrust.calibration.multiclass.rows import CheckedRows
 from itrust.calibration.multiclass.table import ClassTable
-from itrust.engines import Additive, Scratch
+from itrust.data import Rows
+from itrust.engines import Additive, RowwiseWork
 
 JUDGED = 0.2  # contrasts with larger p-values keep these
 MAX_JUDGED = 60
@@ -137,14 +136,15 @@ def _observed_sums(
     checks = table.checks
     functions = sorted({int(table.law.pairs[number, 2]) for number in judged})
     contrasts, place = checks.contrasts.some(functions), {g: k for k, g in enumerate(functions)}
-    whole = checks.rows.at_hand
-    units = None if whole is None or whole.units is None else int(whole.units.max()) + 1
+    whole = checks.survey.source.in_memory
+    cluster = None if whole is None else whole.cluster
     asked = []
     for number in judged:
         actual, predicted, g = _sides(table, number, signs)
         asked.append(_Asked(actual, predicted, place[g], float(table.law.level[number])))
-    work = _PairWork(contrasts, checks.unit, tuple(asked), units)
-    found: _SumsOfPairs = checks.rows.total(work, chunk_rows(checks))
+    pairs = _Pairs(contrasts, tuple(asked), None if cluster is None else int(cluster.max()) + 1)
+    work = RowwiseWork(pairs, checks.unit, None)
+    found: _SumsOfPairs = checks.engine.run(checks.survey, [], None, [work]).works[0]
     return dict(zip(judged, found.pairs, strict=True))
 
 
@@ -164,31 +164,26 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class _PairWork:
+class _Pairs:
     """What some rows contribute to the sums of contrasts; workers are sent it."""
 
     contrasts: Contrasts
-    unit: float
     asked: tuple[_Asked, ...]
-    units: int | None
+    clusters: int | None
 
-    def __call__(self, rows: CheckedRows, _: Scratch) -> _SumsOfPairs:
-        w = rows.weights_or_ones / self.unit
-        along = self.contrasts.matrix(rows.points(0), np.float64) * w
+    def __call__(self, rows: Rows, w: FloatArray) -> _SumsOfPairs:
+        along = self.contrasts.matrix(rows.points) * w
         return _SumsOfPairs(tuple(self._of_pair(one, rows, along, w) for one in self.asked))
 
-    def _of_pair(
-        self, asked: _Asked, rows: CheckedRows, along: AnyArray, w: FloatArray
-    ) -> _PairSums:
+    def _of_pair(self, asked: _Asked, rows: Rows, along: AnyArray, w: FloatArray) -> _PairSums:
         sides = [asked.actual, asked.predicted]
-        plain = along[asked.place]
+        plain, p = along[asked.place], rows.predictions[:, sides]
         phi = plain - asked.level * w
-        residuals = np.stack([(rows.codes == k) - rows.p[:, k] for k in sides])
-        p = rows.p[:, sides]
+        residuals = np.stack([(rows.codes == k) - rows.predictions[:, k] for k in sides])
         parts = phi * (residuals[0] - residuals[1])
         squares = np.array([np.square(parts).sum()])
-        if self.units is not None and rows.units is not None:
-            squares = np.bincount(rows.units, weights=parts, minlength=self.units).astype(float)
+        if self.clusters is not None and rows.cluster is not None:
+            squares = np.bincount(rows.cluster, parts, self.clusters).astype(float)
         return _PairSums(
             sides=residuals @ phi,
             variances=np.square(phi) @ (p * (1 - p)),

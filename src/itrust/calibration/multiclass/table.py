@@ -14,15 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
-from itrust.calibration.multiclass.checks import ClassChecks
-from itrust.calibration.multiclass.passes import (
-    ClassNull,
-    ClassSums,
-    ContrastMoments,
-    batches,
-    class_sums,
-    contrast_moments,
-)
+from itrust.calibration.multiclass.checks import ClassChecks, ContrastMoments
 from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
 from itrust.calibration.pipeline import MOMENT_DRAWS
 from itrust.calibration.scaling import (
@@ -32,7 +24,10 @@ from itrust.calibration.scaling import (
     on_one_scale,
     scaled_by_draws,
 )
-from itrust.nulls import Rademacher
+from itrust.engines import Drawing, Outcome, Plan, RowwiseWork, Tally, Work, run_together
+from itrust.nulls import CategoryDraws, Rademacher
+
+ClassNull = CategoryDraws | Rademacher
 
 # Shares of the weight, from a small power study; classes and pairs share theirs equally.
 SHARES = {"form": 0.05, "vectors": 0.20, "classes": 0.45, "pairs": 0.30}
@@ -51,11 +46,7 @@ class ClassTable:
     scaled: ScaledChecks
     statistics: FloatArray
     is_single: BoolArray
-
-    @property
-    def form(self) -> slice:
-        """The row of the joint form."""
-        return slice(0, 1)
+    tally: Tally
 
     @property
     def vectors(self) -> slice:
@@ -90,10 +81,15 @@ class ClassTable:
             found[block] = scores.max(axis=0)
         return found
 
+    @property
+    def null_sd(self) -> float:
+        """Of the statistic."""
+        return self.checks.joint.sd / self.tally.pair_weight
+
     def with_statistics(self, statistics: FloatArray) -> ClassTable:
         """The same with the joint form of every class evaluated in another way."""
         total = statistics.sum(axis=0)
-        sd = self.checks.joint.sd / self.checks.pair_weight
+        sd = self.null_sd
         form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
         skewness = np.array([self.checks.joint.skewness])
         tails, standardised, _, _ = _with_tails(form, np.array([sd]), skewness)
@@ -128,24 +124,26 @@ class ContrastLaw:
 
 def class_table(
     checks: ClassChecks,
+    law: ContrastLaw,
     null: ClassNull,
     draws: int,
     seed: int,
     advance: Advance | None = None,
     symmetric: Sequence[BoolArray] = (),
-    *,
-    law: ContrastLaw | None = None,
     is_even: BoolArray | None = None,
 ) -> ClassTable:
     """Score the data and all draws by every check."""
-    law = contrast_law(checks, contrast_moments(checks)) if law is None else law
-    scaled, statistics = _scored(checks, law, null, range(draws), seed, advance)
+    survey, part = checks.survey, ClassScoring(checks, law)
+    batches = run_together(checks.engine, survey, [part], null, draws, seed, advance)
+    scaled, statistics, tally = batches[0]
     singles = [bank.single >= 0 for bank in checks.banks]
     together = np.zeros(1 + law.vectors.size, dtype=bool)
     is_single = np.concatenate([together, *singles, np.ones(len(law.pairs), dtype=bool)])
     if null.keeps_clusters:
-        others, _ = _scored(checks, law, null, range(draws, draws + MOMENT_DRAWS), seed)
-        even = np.ones(checks.rows.classes, dtype=bool) if is_even is None else is_even
+        drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
+        outcome = checks.engine.run(survey, [], drawing, checks.works)
+        others, _ = _scaled(checks, law, outcome)
+        even = np.ones(len(checks.banks), dtype=bool) if is_even is None else is_even
         first, second = law.pairs[:, 0], law.pairs[:, 1]
         of_vectors = np.full(law.vectors.size, bool(even.all()))
         nearly = np.concatenate([[False], of_vectors, *symmetric, even[first] & even[second]])
@@ -153,26 +151,38 @@ def class_table(
         scaled = scaled_by_draws(
             scaled, others.without_data(), is_single, nearly, keeps_residuals=keeps
         )
-    return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single)
+    return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single, tally)
 
 
-def _scored(
-    checks: ClassChecks,
-    law: ContrastLaw,
-    null: ClassNull,
-    draws: range,
-    seed: int,
-    advance: Advance | None = None,
-) -> tuple[ScaledChecks, FloatArray]:
-    """All checks and what every class contributes to the statistic, batch by batch."""
-    found, statistics = [], []
-    for block in batches(checks, draws):
-        sums = class_sums(checks, null, block, seed, advance)
-        scaled, of_classes = _scaled(checks, law, sums)
-        is_first = block.start == draws.start
-        found.append(scaled if is_first else scaled.without_data())
-        statistics.append(of_classes if is_first else of_classes[:, 1:])
-    return ScaledChecks.joined(found), np.concatenate(statistics, axis=1)
+Batch = tuple[ScaledChecks, FloatArray, Tally]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScoring:
+    """The checks of all classes as a part of a pass."""
+
+    checks: ClassChecks
+    law: ContrastLaw
+    plans: Sequence[Plan] = ()
+
+    def works(self, block: range) -> list[Work]:  # noqa: ARG002
+        """What is added up, whichever draws."""
+        return self.checks.works
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw."""
+        return self.checks.width
+
+    def reduced(self, outcome: Outcome, block: range) -> Batch:  # noqa: ARG002
+        """Bring every check of one batch of draws to its scale."""
+        return (*_scaled(self.checks, self.law, outcome), outcome.tally)
+
+    def finished(self, found: Sequence[Batch]) -> Batch:
+        """Put the batches together."""
+        scaled = [one if at == 0 else one.without_data() for at, (one, _, _) in enumerate(found)]
+        statistics = [own if at == 0 else own[:, 1:] for at, (_, own, _) in enumerate(found)]
+        return ScaledChecks.joined(scaled), np.concatenate(statistics, axis=1), found[0][2]
 
 
 def _weights(checks: ClassChecks, law: ContrastLaw) -> FloatArray:
@@ -193,8 +203,10 @@ def _alike(share: float, count: int) -> FloatArray:
     return np.full(count, share / max(count, 1))
 
 
-def contrast_law(checks: ClassChecks, moments: ContrastMoments) -> ContrastLaw:
-    """The null law of contrasts, from sums over all rows."""
+def contrast_law(checks: ClassChecks) -> ContrastLaw:
+    """The null law of contrasts, from sums over all rows; no label takes part."""
+    work = RowwiseWork(checks.contrasts.moments, checks.unit, None)
+    moments: ContrastMoments = checks.engine.run(checks.survey, [], None, [work]).works[0]
     vectors, mixing, laws = [], [], []
     for g, covariance in enumerate(moments.covariance):
         mixed = _whitening(covariance)
@@ -252,10 +264,11 @@ def _pair_law(
 
 
 def _scaled(
-    checks: ClassChecks, law: ContrastLaw, sums: ClassSums
+    checks: ClassChecks, law: ContrastLaw, outcome: Outcome
 ) -> tuple[ScaledChecks, FloatArray]:
     """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
-    over_pairs = np.square(sums.joint).sum(axis=1) - sums.diagonals
+    *banks, joint, contrasts = outcome.works
+    over_pairs = np.square(joint.forms).sum(axis=1) - joint.diagonals
     total = over_pairs.sum(axis=0)
     sd = checks.joint.sd
     parts: list[tuple[FloatArray, AnyArray, FloatArray, FloatArray]] = []
@@ -263,30 +276,27 @@ def _scaled(
     parts.append(_with_tails(form, np.array([sd]), np.array([checks.joint.skewness])))
     vectors = np.array(
         [
-            np.square(mixing @ sums.contrasts[:, g]).sum(axis=0)
+            np.square(mixing @ contrasts.forms[:, g]).sum(axis=0)
             for g, mixing in zip(law.vectors, law.mixing, strict=True)
         ]
     ).reshape(law.vectors.size, total.size)
     vectors = (vectors - law.means[:, None]) / law.sds[:, None]
     parts.append(_with_tails(vectors, law.sds, law.skews))
-    for bank, own in zip(checks.banks, sums.banks, strict=True):
+    for bank, own in zip(checks.banks, banks, strict=True):
         own_law = null_law(bank, own, [])
         parts.append((*on_one_scale(bank, own, [], own_law, precise=True), *own_law))
-    parts.append(_with_tails(_contrasts(law, sums), law.sd, law.skewness, single=True))
+    parts.append(_with_tails(_contrasts(law, contrasts.forms), law.sd, law.skewness, single=True))
     tails, standardised, sds, skews = (np.concatenate(part) for part in zip(*parts, strict=True))
-    pair_weight = checks.pair_weight
-    scaled = ScaledChecks(tails, standardised, total / pair_weight, sds, skews)
-    return scaled, over_pairs / pair_weight
+    scaled = ScaledChecks(tails, standardised, total / outcome.pair_weight, sds, skews)
+    return scaled, over_pairs / outcome.pair_weight
 
 
-def _contrasts(law: ContrastLaw, sums: ClassSums) -> FloatArray:
+def _contrasts(law: ContrastLaw, sums: FloatArray) -> FloatArray:
     """Standardised contrasts between two classes, (m, columns)."""
     a, b, g = law.pairs.T
-    values = sums.contrasts[a, g] - sums.contrasts[b, g]
+    values = sums[a, g] - sums[b, g]
     trends = np.flatnonzero(law.level)
-    values[trends] -= law.level[trends, None] * (
-        sums.contrasts[a[trends], 0] - sums.contrasts[b[trends], 0]
-    )
+    values[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])
     return np.asarray(values / law.sd[:, None])
 
 

@@ -1,0 +1,585 @@
+"""The test of several classes, at hand or in files, by many checks or by one kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Rng,
+    as_seed,
+    progress_bar,
+)
+from itrust.calibration.adaptive import BEYOND_DOUBT, prepared_test
+from itrust.calibration.attribution import attributed
+from itrust.calibration.evidence import described, findings_of, impossible_labels
+from itrust.calibration.inputs import (
+    BY_CLUSTER,
+    checked_draws,
+    null_warnings,
+    refused_by,
+    resolved_kernel,
+)
+from itrust.calibration.multiclass.checks import (
+    joint_form,
+    joint_points,
+    prepare_classes,
+)
+from itrust.calibration.multiclass.pairs import pair_notes, taken_for
+from itrust.calibration.multiclass.results import TOGETHER, ClassResult, MulticlassResult
+from itrust.calibration.multiclass.table import (
+    ClassNull,
+    ClassScoring,
+    ClassTable,
+    class_table,
+    contrast_law,
+)
+from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
+from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.prepared import prepare_one, symmetric_checks
+from itrust.calibration.results import Finding
+from itrust.data import Extract, MulticlassSample, Rows
+from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts
+from itrust.kernels import LocalKernel
+from itrust.nulls import (
+    Bernoulli,
+    Categorical,
+    CategoricalCopula,
+    Copula,
+    Null,
+    Rademacher,
+    carriers_of,
+)
+
+MAX_LOADED_ROWS = 100_000  # of files that are read at once; more are read some at a time
+SHOWS = 0.2  # p-values up to which findings are judged once more and described
+NAN = float("nan")
+
+
+def multiclass_test(
+    sample: MulticlassSample,
+    kernel: LocalKernel | None = None,
+    null: Null | None = None,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: EngineChoice = "auto",
+    *,
+    progress: bool | None = None,
+) -> MulticlassResult:
+    """Test all classes at once: each against the rest, pairs of classes, and all together.
+
+    The same as `klce_test` for a sample of several classes. Labels are redrawn from the categorical
+    law of each row, the same draws for every check. Two classes give the numbers of the binary
+    test of the second one.
+
+    Parameters
+    ----------
+    sample : MulticlassSample or MulticlassScan
+        Labels, probabilities of every class, and covariates. About 100,000 rows in files or more
+        are read some at a time, once for every batch of draws and a few times for what is chosen
+        from them, and give the numbers that they would give in memory; rows with clusters or
+        strata, two classes, and a kernel or a null of one's own take them into memory.
+    kernel : LocalKernel, optional
+        One kernel of each class's own probability and the covariates: the statistic is the sum of
+        its KLCE^2 over classes. Default: many checks (see the theory).
+    null : Null, optional
+        `Bernoulli()` redraws classes, as if rows were independent; `Rademacher()` flips the signs
+        of all residuals of a cluster, approximate; `Copula()` redraws classes alike within
+        clusters, approximate. Default: the first where rows are independent; with clusters the
+        second where the sums of every class over clusters are nearly symmetric, else the third.
+    draws : int
+        Number of draws; the smallest possible p-value is 1 / (1 + draws).
+    rng : int, Generator or None
+        Same seed, same p-value.
+    engine : "auto", Tiles, Factor or Dask
+        Who evaluates the kernel on all probabilities and covariates. On Dask, workers read a
+        MulticlassScan of three classes or more with independent rows, and the p-value is that
+        of one machine.
+    progress : bool, optional
+        Default: a bar in a terminal once the work has taken a second.
+
+    Returns
+    -------
+    MulticlassResult
+        P-values of all classes together and of each class, adjusted for all.
+
+    Examples
+    --------
+    >>> import numpy as np, itrust as it
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=600)
+    >>> truth = np.column_stack([np.exp(x), np.exp(-x), np.ones(600)])
+    >>> truth /= truth.sum(axis=1, keepdims=True)
+    >>> y = [rng.choice(3, p=row) for row in truth]
+    >>> good = it.multiclass_test(it.MulticlassSample(y, truth, x), draws=199, rng=0)
+    >>> bad = it.multiclass_test(it.MulticlassSample(y, truth[:, ::-1], x), draws=199, rng=0)
+    >>> good.pvalue > 0.05 > bad.pvalue
+    True
+    """
+    begun, chosen = time.perf_counter(), as_engine(engine)
+    source = _checked_source(sample, kernel, null, chosen)
+    draws, seed = checked_draws(draws), as_seed(rng)
+    if kernel is not None and not isinstance(kernel, LocalKernel):
+        raise InputError(
+            "several classes take one LocalKernel(prob=..., x=...) or the default checks, not "
+            "{value}; a dictionary is for one class, klce_test(sample.one_class(name), kernel=...)",
+            argument="kernel",
+            value=kernel,
+        )
+    with one_blas_thread():  # else landmarks would depend on the number of threads
+        whole = source.in_memory
+        if whole is not None and len(whole.classes) == 2:
+            found = _judge_two(whole, kernel, null, draws, seed, chosen, progress)
+        elif whole is not None and kernel is not None:
+            found = _judge_by_kernel(whole, kernel, null, draws, seed, chosen)
+        else:
+            found = _judge_by_checks(source, null, draws, seed, chosen, progress)
+    return replace(found, elapsed=time.perf_counter() - begun)
+
+
+def has_classes(sample: object) -> bool:
+    """Whether this is a sample of several classes, or a scan of one."""
+    return bool(getattr(sample, "several", False))
+
+
+def _checked_source(sample: Any, kernel: object, null: object, engine: Engine) -> Any:
+    """Rows of several classes at hand, or many independent ones in files; refuse anything else."""
+    on_workers = engine.in_memory is not engine
+    if not has_classes(sample):
+        raise InputError(
+            "expected an itrust.MulticlassSample, not a {kind}; make one with MulticlassSample(y, "
+            "p, x) where p has one column a class",
+            argument="sample",
+            value=sample,
+            details={"kind": type(sample).__name__},
+        )
+    if on_workers:
+        _refuse_what_workers_cannot(sample, kernel, null, engine)
+    if on_workers or sample.in_memory is not None:
+        return sample
+    simple = sample.is_simple and len(sample.classes) > 2 and kernel is None and null is None
+    many = sample.rows_expected > MAX_LOADED_ROWS
+    return sample if simple and many and not engine.takes_kernels_in_full else sample.load()
+
+
+def _refuse_what_workers_cannot(sample: Any, kernel: object, null: object, engine: Engine) -> None:
+    """Raise unless these are independent rows of three classes or more, for the default test."""
+    if sample.in_memory is not None:
+        raise InputError(
+            "Dask tests several classes from files: klce_test(itrust.scan(...), ...); an "
+            "audit of several classes and rows in memory take engine='auto'",
+            argument="engine",
+            value=engine,
+        )
+    if len(sample.classes) == 2:
+        raise InputError(
+            "two classes are one question: on Dask, use klce_test(scan.one_class({name}), ...)",
+            argument="sample",
+            value=sample,
+            details={"name": repr(sample.classes[1])},
+        )
+    if not sample.is_simple:
+        raise InputError(
+            "rows of several classes with clusters, strata or replicate weights are tested in "
+            "memory; use engine='auto'",
+            argument="engine",
+            value=engine,
+        )
+    for argument, value in {"kernel": kernel, "null": null}.items():
+        if value is not None:
+            raise InputError(
+                "a {argument} of one's own for several classes is for rows in memory; use "
+                "engine='auto', or one class, klce_test(scan.one_class(name), {argument}=...)",
+                argument=argument,
+                value=value,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDrawing:
+    """Who draws the classes that rows of a calibrated model would have.
+
+    `even` tells of every class whether its sums over clusters are nearly symmetric; `is_open`
+    whether correlations within clusters are to be found from the labels.
+    """
+
+    null: ClassNull
+    even: BoolArray | None = None
+    is_open: bool = False
+
+    @classmethod
+    def of(cls, null: Null | None, sample: Rows | None) -> ClassDrawing:
+        """Classes of independent rows, signs of clusters, or classes alike within them."""
+        if sample is None:  # rows in files are independent
+            return cls(Categorical())
+        alone = sample.design.rows_are_independent
+        if isinstance(null, Bernoulli) or (null is None and alone):
+            return cls(Categorical(sample.predictions))
+        if alone or not (null is None or isinstance(null, Rademacher | Copula)):
+            raise InputError(
+                "several classes take Bernoulli(), which redraws classes row by row, or "
+                "Rademacher() or Copula() where rows have clusters, not {kind}(); other nulls are "
+                "for one class, klce_test(sample.one_class(name), null=...)",
+                argument="null",
+                value=null,
+                details={"kind": type(null).__name__},
+            )
+        if sample.design.known_by_replicates:
+            raise InputError(
+                "a test of all classes needs to know the clusters, not replicate weights alone; "
+                "name them, or test one class at a time with klce_test(sample.one_class(name))",
+                argument="sample",
+            )
+        carriers = [carriers_of(sample.outcome(k)) for k in range(len(sample.classes))]
+        even = np.array([own.symmetric and own.enough for own in carriers])
+        too_few = not any(own.enough for own in carriers)  # which the result tells
+        if isinstance(null, Rademacher) or (null is None and (too_few or even.all())):
+            return cls(Rademacher(), even)
+        rho = null.rho if isinstance(null, Copula) else None
+        p, units = sample.predictions, sample.design.units
+        alike = CategoricalCopula.alike(p, units, 0.0 if rho is None else rho)
+        return cls(alike, even, is_open=rho is None)
+
+    def laws(self, sample: Rows | None, seed: int) -> tuple[ClassNull, ...]:
+        """The laws that a calibrated model may follow; a p-value is the largest of theirs."""
+        if self.is_open and sample is not None and isinstance(self.null, CategoricalCopula):
+            return self.null.laws(sample.codes, sample.weights, seed)
+        return (self.null,)
+
+
+def _facts(
+    extract: Extract, drawing: ClassDrawing, null: Null | None, draws: int, seed: int
+) -> dict[str, Any]:
+    """What a result says beside the checks, from all rows or from those at hand."""
+    source, some = extract.source, extract.some
+    together = drawing.null.keeps_clusters
+    frequent = some.outcome(int(some.counts.argmax()))
+    runs = None if extract.runs is None else extract.runs.outcome(int(some.counts.argmax()))
+    warnings = null_warnings(frequent, Rademacher() if together else Bernoulli(), runs)
+    notes = extract.notes if source.in_memory is None else source.notes
+    return {
+        "names": source.names,
+        "draws": draws,
+        "seed": seed,
+        "weighted": source.weights is not None,
+        "clusters": frequent.clusters if together else None,
+        "refused": refused_by(frequent) if together and null is None else None,
+        "is_exact": some.design.rows_are_independent,  # redraws by rows ignore clusters
+        "elapsed": 0.0,
+        "assumption_warnings": warnings,
+        "notes": (*notes, *([BY_CLUSTER] if together else [])),
+    }
+
+
+def _judge_by_checks(
+    source: Any, null: Null | None, draws: int, seed: int, engine: Engine, progress: bool | None
+) -> MulticlassResult:
+    """Many checks of each class, of all together and of pairs."""
+    whole: Rows | None = source.in_memory
+    expected = source.rows_expected if whole is None else 1
+    with progress_bar("reading", expected, progress) as advance:
+        extract = engine.extract(source, None, advance)
+    drawing = ClassDrawing.of(null, whole)
+    facts = _facts(extract, drawing, null, draws, seed)
+    checks = prepare_classes(extract, engine, draws)
+    symmetric: list[BoolArray] = []
+    if drawing.null.keeps_clusters:
+        checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
+        symmetric = [symmetric_checks(checks.prepared(k)) for k in range(len(checks.banks))]
+    law, laws = contrast_law(checks), drawing.laws(whole, seed)
+    amount = work_of_parts(checks.survey, [ClassScoring(checks, law)], draws) * len(laws)
+    with progress_bar("drawing", amount, progress) as advance:
+        tables = [
+            class_table(checks, law, own, draws, seed, advance, symmetric, drawing.even)
+            for own in laws
+        ]
+    facts["engine"] = engine.describe(checks.survey, checks.joint)
+    if whole is not None and engine.takes_kernels_in_full:
+        tables = [
+            table.with_statistics(joint_statistics(whole, own, draws, seed, engine))
+            for table, own in zip(tables, laws, strict=True)
+        ]
+        facts["engine"] = "tiles"
+    return _result(extract.some, source.classes, tables, seed, facts)
+
+
+def _result(
+    some: Rows, names: Sequence[Any], tables: Sequence[ClassTable], seed: int, facts: dict[str, Any]
+) -> MulticlassResult:
+    # The largest p-values of all laws count; what is shown is of the law that has the largest.
+    both = step_down, unadjusted_pvalues
+    adjusted, own = (
+        np.max([by(own.scaled.log_tails, own.log_weights) for own in tables], axis=0) for by in both
+    )
+    tally = tables[0].tally
+    parts = [_parts(own, tally.refuted) for own in tables]
+    of_parts, own_parts = (np.max([by(part) for part in parts], axis=0) for by in both)
+    table = max(tables, key=lambda table: _share_above(table.combined))
+    combined, statistic = table.combined.copy(), float(table.scaled.statistic[0])
+    if tally.impossible:  # no draw has such a label
+        combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
+    combined.flags.writeable = False
+    refused = facts["refused"] is not None
+    impossible = impossible_labels(float(combined[0]), facts["draws"])
+
+    def part(name: Any, at: int, rows: int, value: float, shown: Any) -> ClassResult:
+        if refused:
+            return ClassResult(name, rows, value, NAN, NAN)
+        return ClassResult(name, rows, value, float(own_parts[at]), float(of_parts[at]), shown())
+
+    classes = [
+        part(
+            name,
+            1 + k,
+            int(tally.positives[k]),
+            float(table.statistics[k, 0]),
+            lambda k=k: _class_findings(table, k, some, adjusted, own, seed),
+        )
+        for k, name in enumerate(names)
+    ]
+    classes = [
+        replace(result, findings=(impossible, *result.findings)) if count else result
+        for result, count in zip(classes, tally.refuted, strict=True)
+    ]
+    facts["notes"] += pair_notes(table.checks.contrasts, names)
+    return MulticlassResult(
+        statistic=statistic,
+        null_sd=table.null_sd,
+        score=float(combined[0]),
+        null_distribution=combined[1:],
+        together=part(
+            TOGETHER, 0, tally.rows, statistic, lambda: _together_findings(table, adjusted, own)
+        ),
+        classes=tuple(classes),
+        pairs=() if refused else taken_for(table, names, adjusted, own),
+        n=tally.rows,
+        impossible=tally.impossible,
+        checks=table.weights.size,
+        **facts,
+    )
+
+
+def _share_above(statistic: FloatArray) -> float:
+    """The p-value of one statistic under one law."""
+    return float(unadjusted_pvalues(statistic[None])[0])
+
+
+def _parts(table: ClassTable, refuted: IntArray) -> FloatArray:
+    """The largest scores of all together, of every class, and of pairs, (K + 2, 1 + draws)."""
+    together = table.largest(slice(0, table.vectors.stop))
+    found = [together, *(table.largest(rows) for rows in table.classes)]
+    if table.pairs.start < table.pairs.stop:
+        found.append(table.largest(table.pairs))
+    scores = np.vstack(found)
+    lowest = float(scores[np.isfinite(scores)].min())
+    scores = np.where(np.isfinite(scores), scores, lowest)  # a class that cannot vary shows nothing
+    # No draw has a label that was called impossible, so it outranks every score.
+    wrong = np.flatnonzero([refuted.any(), *(refuted > 0)])
+    scores[wrong, 0] = max(float(scores.max()), 0.0) + BEYOND_DOUBT
+    return scores
+
+
+def _class_findings(
+    table: ClassTable, k: int, some: Rows, adjusted: FloatArray, own: FloatArray, seed: int
+) -> tuple[Finding, ...]:
+    """What the checks of one class show, adjusted for all checks."""
+    rows, prepared = table.classes[k], table.checks.prepared(k)
+    if rows.start == rows.stop:
+        return ()
+    scaled = table.scaled
+    scores = Scores(
+        entries=prepared.entries,
+        weights=table.weights[rows],
+        log_tails=scaled.log_tails[rows],
+        standardised=scaled.standardised[rows],
+        is_single=table.is_single[rows],
+        sd=scaled.sd[rows],
+        skewness=scaled.skewness[rows],
+        statistic=table.statistics[k],
+        tail=None,
+        n=table.tally.rows,
+        impossible=0,
+        engine="",
+        certificate=None,
+        notes=(),
+    )
+    found = findings_of(scores, adjusted[rows], own[rows])
+    if not found or min(finding.pvalue for finding in found) > SHOWS:
+        return found
+    return described(attributed(found, prepared, scores, seed), some.outcome(k))
+
+
+def _together_findings(
+    table: ClassTable, adjusted: FloatArray, own: FloatArray
+) -> tuple[Finding, ...]:
+    """Along which functions of the covariates the shares of all classes are off."""
+    found = []
+    for at, g in enumerate(table.law.vectors.tolist(), start=table.vectors.start):
+        entry = table.checks.contrasts.entries[g]
+        found.append(
+            Finding(
+                name=f"{entry.name}, all classes",
+                family="all classes",
+                covariates=entry.covariates,
+                where=entry.where,
+                shape=entry.shape,
+                direction=0,
+                weight=float(table.weights[at]),
+                score=float(table.scaled.log_tails[at, 0] + table.log_weights[at]),
+                unadjusted_pvalue=float(own[at]),
+                pvalue=float(adjusted[at]),
+            )
+        )
+    return tuple(sorted(found, key=lambda finding: -finding.score))
+
+
+def joint_statistics(
+    sample: Rows, null: ClassNull, draws: int, seed: int, engine: Engine
+) -> FloatArray:
+    """KLCE^2 of every class with the joint kernel for the data and all draws, (K, 1 + draws)."""
+    form = joint_form(sample.extract(sample.n), 1.0)
+    columns = joint_points(sample, form.names).columns
+    classes = [sample.outcome(k).with_columns(columns) for k in range(len(sample.classes))]
+    return _by_class(classes, form.kernel, null, draws, seed, engine)
+
+
+def _by_class(
+    classes: Sequence[Rows],
+    kernel: LocalKernel,
+    null: ClassNull,
+    draws: int,
+    seed: int,
+    engine: Engine,
+) -> FloatArray:
+    """KLCE^2 of every class for the data and all draws, (K, 1 + draws)."""
+    found = []
+    for k, rows in enumerate(classes):
+        survey = engine.survey(rows)
+        own = null if isinstance(null, Rademacher) else null.of_class(k)
+        prepared = prepare_one(survey, engine, resolved_kernel(kernel, survey), own, draws)
+        found.append(score(prepared, own, draws, seed).statistic)
+    return np.array(found)
+
+
+def _judge_by_kernel(
+    sample: MulticlassSample,
+    kernel: LocalKernel,
+    null: Null | None,
+    draws: int,
+    seed: int,
+    engine: Engine,
+) -> MulticlassResult:
+    """One kernel for every class: the sum over classes is compared with its draws."""
+    drawing = ClassDrawing.of(null, sample)
+    facts = _facts(sample.extract(sample.n), drawing, null, draws, seed)
+    classes = [sample.outcome(k) for k in range(len(sample.classes))]
+    of_laws = []
+    for law in drawing.laws(sample, seed):
+        found = _by_class(classes, kernel, law, draws, seed, engine)
+        of_laws.append(np.array([np.sum(found, axis=0), *found]))
+    standards = [_standard(statistics) for statistics in of_laws]
+    total = max((statistics[0] for statistics in of_laws), key=_share_above)
+    alone, adjusted = (
+        np.max([by(standard) for standard in standards], axis=0)
+        for by in (unadjusted_pvalues, step_down)
+    )
+    if facts["refused"] is not None:
+        alone = adjusted = np.full(len(alone), NAN)
+    parts = [
+        ClassResult(name, int(count), float(value), float(own), float(p))
+        for name, count, value, own, p in zip(
+            (TOGETHER, *sample.classes),
+            (sample.n, *sample.counts),
+            of_laws[0][:, 0],
+            alone,
+            adjusted,
+            strict=True,
+        )
+    ]
+    return MulticlassResult(
+        statistic=float(total[0]),
+        null_sd=float(total[1:].std()),
+        score=float(total[0]),
+        null_distribution=total[1:],
+        together=parts[0],
+        classes=tuple(parts[1:]),
+        engine=type(engine).__name__.lower(),
+        n=sample.n,
+        impossible=sample.impossible,
+        **facts,
+    )
+
+
+def _standard(statistics: FloatArray) -> FloatArray:
+    """Divided by their spread, that of data and draws alike."""
+    sd = statistics.std(axis=1, keepdims=True)
+    return np.asarray(np.divide(statistics, sd, out=np.zeros_like(statistics), where=sd > 0))
+
+
+def _judge_two(
+    sample: Rows,
+    kernel: LocalKernel | None,
+    null: Null | None,
+    draws: int,
+    seed: int,
+    engine: Engine,
+    progress: bool | None,
+) -> MulticlassResult:
+    """The binary test of the second class, told for both."""
+    binary = sample.one_class(sample.classes[1])
+    made = prepared_test(
+        binary, kernel, null, draws=draws, rng=seed, engine=engine, progress=progress
+    ).result
+    if made.null_distribution is None or made.statistic_draws is None:
+        raise InputError(
+            "a sample of several classes needs a null that draws, not {kind}(); formulas are for "
+            "klce_test(sample.one_class(name), null=...)",
+            argument="null",
+            value=null,
+            details={"kind": type(null).__name__},
+        )
+    positives = int(binary.y.sum())
+    mirrored = tuple(_mirrored(finding) for finding in made.findings)
+    numbers = made.statistic, made.pvalue, made.pvalue
+    first = ClassResult(sample.classes[0], sample.n - positives, *numbers, findings=mirrored)
+    second = ClassResult(sample.classes[1], positives, *numbers, findings=made.findings)
+    return MulticlassResult(
+        statistic=made.statistic,
+        null_sd=float(made.statistic_draws.std()),
+        score=made.score,
+        null_distribution=made.null_distribution,
+        together=ClassResult(TOGETHER, sample.n, *numbers),
+        classes=(first, second),
+        n=made.n,
+        names=made.names,
+        draws=made.draws,
+        seed=seed,
+        impossible=made.impossible,
+        checks=made.checks,
+        engine=made.engine,
+        weighted=made.weighted,
+        clusters=made.clusters,
+        refused=made.refused,
+        is_exact=made.is_exact,
+        elapsed=made.elapsed,
+        assumption_warnings=made.assumption_warnings,
+        notes=made.notes,
+    )
+
+
+def _mirrored(finding: Finding) -> Finding:
+    """The same of the other one of two classes."""
+    return replace(
+        finding,
+        direction=-finding.direction,
+        too_low=finding.too_high,
+        too_high=finding.too_low,
+    )

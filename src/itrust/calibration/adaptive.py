@@ -25,7 +25,7 @@ from itrust.calibration.inputs import (
     refused_by,
     resolved_kernel,
 )
-from itrust.calibration.multiplicity import unadjusted_pvalues
+from itrust.calibration.multiplicity import share_above
 from itrust.calibration.pipeline import Scores, score_laws
 from itrust.calibration.prepared import Prepared, prepare, prepare_one
 from itrust.calibration.results import CalibrationResult, Finding, Refusal
@@ -112,7 +112,9 @@ def result_of_laws(
     some: Sample | None = None,
 ) -> PreparedTest:
     """Make the result of a test from the scores of its checks."""
-    scores = max(laws, key=_share_above)  # the law that a rejection has to refute
+    scores = max(
+        laws, key=lambda law: share_above(law.combined)
+    )  # the law that a rejection has to refute
     rows = prepared.survey.source.in_memory if some is None else some
     result = _result(prepared, scores, laws, null, seed, warnings, refused, rows)
     return PreparedTest(result, prepared, scores)
@@ -124,11 +126,6 @@ def _independent(source: Source) -> bool:
     if sample is None:
         return source.clusters is None
     return sample.design.rows_are_independent and not sample.folds
-
-
-def _share_above(scores: Scores) -> float:
-    """The p-value of the largest check under one law."""
-    return float(unadjusted_pvalues(scores.combined[None])[0])
 
 
 def as_dictionary(checks: object, survey: Survey) -> Dictionary:

@@ -60,13 +60,8 @@ def findings_of(
 def _finding(
     scores: Scores, k: int, own: float, adjusted: float, alike: tuple[str, ...] = ()
 ) -> Finding:
-    entry = scores.entries[k]
-    return Finding(
-        name=entry.name,
-        family=entry.family,
-        covariates=entry.covariates,
-        where=entry.where,
-        shape=entry.shape,
+    return Finding.of(
+        scores.entries[k],
         direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
         weight=float(scores.weights[k]),
         score=float(scores.observed[k]),

@@ -39,6 +39,20 @@ def step_down(scores: FloatArray, shift: FloatArray | None = None) -> FloatArray
     return adjusted
 
 
+def share_above(scores: FloatArray) -> float:
+    """The p-value of the first of some scores among all of them."""
+    return float(unadjusted_pvalues(scores[None])[0])
+
+
+def largest_of(log_tails: FloatArray, log_weights: FloatArray) -> FloatArray:
+    """The largest weighted score of every column, (columns,); no copy is as large as the scores."""
+    largest = np.full(log_tails.shape[1], -np.inf)
+    for at in range(0, largest.size if len(log_weights) else 0, COLUMNS_AT_ONCE):
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        largest[block] = (log_tails[:, block] + log_weights[:, None]).max(axis=0)
+    return largest
+
+
 def _shares(
     scores: FloatArray,
     order: IntArray,

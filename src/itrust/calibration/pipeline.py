@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, progress_bar
+from itrust._core import BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
-from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
+from itrust.calibration.multiplicity import largest_of
 from itrust.calibration.prepared import Prepared, makes_draws, symmetric_checks
 from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
 from itrust.engines import (
@@ -36,23 +36,18 @@ MOMENT_DRAWS = 199  # that give the scale where rows come in clusters
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(ScaledChecks):
     """What every check shows, the data first."""
 
     entries: tuple[Entry, ...]
     weights: FloatArray
-    log_tails: FloatArray
-    standardised: AnyArray
     is_single: BoolArray
-    sd: FloatArray
-    skewness: FloatArray
-    statistic: FloatArray
-    tail: float | None
     n: int
-    impossible: int
-    engine: str
-    certificate: Certificate | None
-    notes: tuple[str, ...]
+    impossible: int = 0
+    tail: float | None = None
+    engine: str = ""
+    certificate: Certificate | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def log_weights(self) -> FloatArray:
@@ -73,11 +68,7 @@ class Scores:
         """
         if not self.entries:
             return np.zeros(self.statistic.size)
-        found = np.empty(self.log_tails.shape[1])
-        for at in range(0, found.size, COLUMNS_AT_ONCE):  # no copy as large as the tails
-            block = slice(at, at + COLUMNS_AT_ONCE)
-            found[block] = (self.log_tails[:, block] + self.log_weights[:, None]).max(axis=0)
-        return found
+        return largest_of(self.log_tails, self.log_weights)
 
 
 def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
@@ -118,20 +109,8 @@ def score(
     others = _scaled(prepared, outcome).without_data()
     symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
     keeps = null is not None and null.keeps_residuals
-    checks = ScaledChecks(
-        scores.log_tails, scores.standardised, scores.statistic, scores.sd, scores.skewness
-    )
-    checks = scaled_by_draws(checks, others, prepared.is_single, symmetric, keeps_residuals=keeps)
+    checks = scaled_by_draws(scores, others, prepared.is_single, symmetric, keeps_residuals=keeps)
     return replace(scores, **vars(checks))
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What one pass tells beside the checks."""
-
-    tally: Tally
-    certificate: Certificate | None
-    tail: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,41 +134,35 @@ class Scoring:
         """Numbers that are kept for each draw."""
         return self.prepared.bank.width
 
-    def reduced(self, outcome: Outcome, block: range) -> tuple[ScaledChecks, Known | None]:
+    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
         """Bring every check of one batch of draws to its scale."""
-        if self.prepared.is_alone:
-            checks = _alone(self.prepared, outcome)
+        prepared = self.prepared
+        if prepared.is_alone:
+            checks = _alone(prepared, outcome)
         else:
-            precise = _is_clustered(self.prepared, self.null)
-            checks = _scaled(self.prepared, outcome, precise=precise)
+            precise = _is_clustered(prepared, self.null)
+            checks = _scaled(prepared, outcome, precise=precise)
         if block.start:
-            return checks.without_data(), None
-        tail = _tail(self.prepared, self.null, float(checks.statistic[0]), outcome)
-        certificate = outcome.kernels[self.prepared.main].certificate(outcome.pair_weight)
-        return checks, Known(outcome.tally, certificate, tail)
-
-    def finished(self, found: Sequence[tuple[ScaledChecks, Known | None]]) -> Scores:
-        """Put the batches together."""
-        prepared, known = self.prepared, found[0][1]
-        assert known is not None
-        checks = ScaledChecks.joined([checks for checks, _ in found])
+            return checks.without_data()
         survey, main = prepared.survey, prepared.kernels[prepared.main].plan
         return Scores(
+            **vars(checks),
             entries=prepared.entries,
             weights=prepared.weights,
             is_single=prepared.is_single,
-            tail=known.tail,
-            log_tails=checks.log_tails,
-            standardised=checks.standardised,
-            sd=checks.sd,
-            skewness=checks.skewness,
-            statistic=checks.statistic,
-            n=known.tally.rows,
-            impossible=known.tally.impossible,
+            n=outcome.tally.rows,
+            impossible=outcome.tally.impossible,
+            tail=_tail(prepared, self.null, float(checks.statistic[0]), outcome),
             engine=prepared.engine.describe(survey, main),
-            certificate=known.certificate,
-            notes=(*_notes(survey, known.tally), *prepared.dictionary.notes),
+            certificate=outcome.kernels[prepared.main].certificate(outcome.pair_weight),
+            notes=(*_notes(survey, outcome.tally), *prepared.dictionary.notes),
         )
+
+    def finished(self, found: Sequence[ScaledChecks]) -> Scores:
+        """Put the batches together."""
+        first = found[0]
+        assert isinstance(first, Scores)
+        return first if len(found) == 1 else replace(first, **vars(ScaledChecks.joined(found)))
 
 
 def _is_clustered(prepared: Prepared, null: Null | None) -> bool:

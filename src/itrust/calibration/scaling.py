@@ -137,11 +137,8 @@ def scaled_by_draws(
     more = ~symmetric & (np.abs(seen) > np.abs(known))
     skewness = np.where(more, seen, known)
     standardised = (checks.standardised - mean) / sd
-    log_tails = np.empty_like(standardised)
-    for at in range(0, log_tails.shape[1], COLUMNS_AT_ONCE):
-        block = slice(at, at + COLUMNS_AT_ONCE)
-        log_tails[:, block] = log_tails_of(standardised[:, block], skewness, single)
     law = checks.sd * sd[:, 0], skewness[:, 0]
+    log_tails = log_tails_of(standardised, skewness, single)
     return ScaledChecks(log_tails, standardised, checks.statistic, *law)
 
 
@@ -149,11 +146,18 @@ def log_tails_of(
     standardised: FloatArray, skewness: FloatArray, is_single: BoolArray
 ) -> FloatArray:
     """Minus the log of the tails of shifted gamma laws, (E, columns)."""
-    # The sum along a feature is taken in both directions; its longer tail gets its length.
-    sign = np.where(is_single, np.sign(standardised), 1.0)
-    tails = -pearson3_log_sf(sign * standardised, np.maximum(sign * skewness, 0.0))
-    tails -= np.where(is_single, np.log(2), 0.0)
-    return np.asarray(np.where(is_single, np.maximum(tails, 0.0), tails))
+    tails = np.empty_like(standardised, dtype=np.float64)
+    for at in range(
+        0, standardised.shape[1], COLUMNS_AT_ONCE
+    ):  # what is made on the way stays small
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        values = standardised[:, block]
+        # The sum along a feature is taken in both directions; its longer tail gets its length.
+        sign = np.where(is_single, np.sign(values), 1.0)
+        some = -pearson3_log_sf(sign * values, np.maximum(sign * skewness, 0.0))
+        some -= np.where(is_single, np.log(2), 0.0)
+        tails[:, block] = np.where(is_single, np.maximum(some, 0.0), some)
+    return tails
 
 
 def _swollen(sums: BankSums, kernels: Sequence[KernelOutcome], is_single: BoolArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.multiclass.checks import ClassChecks, ContrastMoments
-from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
+from itrust.calibration.multiplicity import largest_of
 from itrust.calibration.pipeline import MOMENT_DRAWS
 from itrust.calibration.scaling import (
     ScaledChecks,
@@ -71,15 +71,7 @@ class ClassTable:
 
     def largest(self, rows: slice) -> FloatArray:
         """The largest score of some checks for the data and every draw, (1 + draws,)."""
-        columns = self.scaled.log_tails.shape[1]
-        found = np.full(columns, -np.inf)
-        if rows.start == rows.stop:
-            return found
-        for at in range(0, columns, COLUMNS_AT_ONCE):
-            block = slice(at, at + COLUMNS_AT_ONCE)
-            scores = self.scaled.log_tails[rows, block] + self.log_weights[rows, None]
-            found[block] = scores.max(axis=0)
-        return found
+        return largest_of(self.scaled.log_tails[rows], self.log_weights[rows])
 
     @property
     def null_sd(self) -> float:
@@ -303,9 +295,5 @@ def _contrasts(law: ContrastLaw, sums: FloatArray) -> FloatArray:
 def _with_tails(
     standardised: FloatArray, sd: FloatArray, skewness: FloatArray, *, single: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    tails = np.empty_like(standardised)
-    for at in range(0, tails.shape[1], COLUMNS_AT_ONCE):
-        block = slice(at, at + COLUMNS_AT_ONCE)
-        values = standardised[:, block]
-        tails[:, block] = log_tails_of(values, skewness[:, None], np.full((len(sd), 1), single))
+    tails = log_tails_of(standardised, skewness[:, None], np.full((len(sd), 1), single))
     return tails, standardised, sd, skewness

@@ -42,7 +42,7 @@ from itrust.calibration.multiclass.table import (
     class_table,
     contrast_law,
 )
-from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
+from itrust.calibration.multiplicity import share_above, step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, score
 from itrust.calibration.prepared import prepare_one, symmetric_checks
 from itrust.calibration.results import Finding
@@ -322,7 +322,7 @@ def _result(
     tally = tables[0].tally
     parts = [_parts(own, tally.refuted) for own in tables]
     of_parts, own_parts = (np.max([by(part) for part in parts], axis=0) for by in both)
-    table = max(tables, key=lambda table: _share_above(table.combined))
+    table = max(tables, key=lambda table: share_above(table.combined))
     combined, statistic = table.combined.copy(), float(table.scaled.statistic[0])
     if tally.impossible:  # no draw has such a label
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
@@ -367,11 +367,6 @@ def _result(
     )
 
 
-def _share_above(statistic: FloatArray) -> float:
-    """The p-value of one statistic under one law."""
-    return float(unadjusted_pvalues(statistic[None])[0])
-
-
 def _parts(table: ClassTable, refuted: IntArray) -> FloatArray:
     """The largest scores of all together, of every class, and of pairs, (K + 2, 1 + draws)."""
     together = table.largest(slice(0, table.vectors.stop))
@@ -394,22 +389,13 @@ def _class_findings(
     rows, prepared = table.classes[k], table.checks.prepared(k)
     if rows.start == rows.stop:
         return ()
-    scaled = table.scaled
+    checks = {name: values[rows] for name, values in vars(table.scaled).items()}
     scores = Scores(
+        **checks | {"statistic": table.statistics[k]},
         entries=prepared.entries,
         weights=table.weights[rows],
-        log_tails=scaled.log_tails[rows],
-        standardised=scaled.standardised[rows],
         is_single=table.is_single[rows],
-        sd=scaled.sd[rows],
-        skewness=scaled.skewness[rows],
-        statistic=table.statistics[k],
-        tail=None,
         n=table.tally.rows,
-        impossible=0,
-        engine="",
-        certificate=None,
-        notes=(),
     )
     found = findings_of(scores, adjusted[rows], own[rows])
     if not found or min(finding.pvalue for finding in found) > SHOWS:
@@ -425,12 +411,10 @@ def _together_findings(
     for at, g in enumerate(table.law.vectors.tolist(), start=table.vectors.start):
         entry = table.checks.contrasts.entries[g]
         found.append(
-            Finding(
+            Finding.of(
+                entry,
                 name=f"{entry.name}, all classes",
                 family="all classes",
-                covariates=entry.covariates,
-                where=entry.where,
-                shape=entry.shape,
                 direction=0,
                 weight=float(table.weights[at]),
                 score=float(table.scaled.log_tails[at, 0] + table.log_weights[at]),
@@ -486,7 +470,7 @@ def _judge_by_kernel(
         found = _by_class(classes, kernel, law, draws, seed, engine)
         of_laws.append(np.array([np.sum(found, axis=0), *found]))
     standards = [_standard(statistics) for statistics in of_laws]
-    total = max((statistics[0] for statistics in of_laws), key=_share_above)
+    total = max((statistics[0] for statistics in of_laws), key=share_above)
     alone, adjusted = (
         np.max([by(standard) for standard in standards], axis=0)
         for by in (unadjusted_pvalues, step_down)

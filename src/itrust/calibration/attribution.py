@@ -112,7 +112,6 @@ class _Flipping(Work):
 
     @property
     def max_rows(self) -> int:
-        """Most rows in hand at a time."""
         return max(MIN_CHUNK, CHUNK_BYTES // (8 * self.width))
 
     @property
@@ -124,7 +123,6 @@ class _Flipping(Work):
         return self.bank.features.take(self.chosen)
 
     def matrix(self, chunk: Chunk) -> AnyArray:
-        """All functions of some rows, (Q, n)."""
         bank = self.bank
         values = self._features.matrix(chunk.points, bank.dtype)
         variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
@@ -132,7 +130,6 @@ class _Flipping(Work):
         return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _FlippedPart:
-        """Start on a chunk."""
         return _FlippedPart(self.matrix(chunk), weights, chunk.p, columns)
 
 
@@ -147,11 +144,9 @@ class _FlippedPart:
         self.forms = np.zeros((len(matrix), columns))
 
     def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
         self.forms[:, drawn.columns] = self.products[0].of(drawn)[0]
 
     def finished(self) -> FlippedSums:
-        """The sums of the chunk."""
         return FlippedSums(self.forms, self.squares)
 
 

@@ -122,20 +122,16 @@ class Scoring:
 
     @property
     def plans(self) -> list[Plan]:
-        """Kernels that are evaluated."""
         return self.prepared.plans
 
     def works(self, block: range) -> list[Work]:  # noqa: ARG002
-        """What else is added up, whichever draws."""
         return self.prepared.works
 
     @property
     def width(self) -> int:
-        """Numbers that are kept for each draw."""
         return self.prepared.bank.width
 
     def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
-        """Bring every check of one batch of draws to its scale."""
         prepared = self.prepared
         if prepared.is_alone:
             checks = _alone(prepared, outcome)
@@ -159,7 +155,6 @@ class Scoring:
         )
 
     def finished(self, found: Sequence[ScaledChecks]) -> Scores:
-        """Put the batches together."""
         first = found[0]
         assert isinstance(first, Scores)
         return first if len(found) == 1 else replace(first, **vars(ScaledChecks.joined(found)))

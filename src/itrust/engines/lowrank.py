@@ -65,7 +65,6 @@ class LowRankPlan(Plan):
 
     @property
     def work(self) -> KernelWork:
-        """What a pass over the rows adds up."""
         return KernelWork(self, self.unit)
 
     def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
@@ -95,7 +94,6 @@ class LowRankPlan(Plan):
         return features
 
     def matrix(self, points: Points) -> FloatArray:
-        """F F' of some points, dense."""
         result = np.zeros((len(points), len(points)))
         for rows, _, features in self.features(points):
             index = np.arange(len(points))[rows]
@@ -122,7 +120,6 @@ class LowRankPlan(Plan):
         return NullMoments.of_one(*totals)
 
     def can_vary(self, moments: NullMoments) -> bool:  # noqa: ARG002
-        """Whether there is any feature."""
         return self.rank > 0
 
     def outcome(
@@ -133,12 +130,10 @@ class LowRankPlan(Plan):
         diagonals: bool,  # noqa: ARG002
         advance: Advance | None,  # noqa: ARG002
     ) -> LowRankOutcome:
-        """What the sums of all rows give."""
         assert isinstance(sums, LowRankSums)
         return LowRankOutcome(self, sums)
 
     def describe(self) -> str:
-        """The rank."""
         return f"factor of rank {self.rank}"
 
 
@@ -150,7 +145,6 @@ class KernelWork(Work):
     unit: float
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _KernelPart:
-        """Start on a chunk."""
         return _KernelPart(self.plan, chunk, weights, columns)
 
 
@@ -178,14 +172,12 @@ class _KernelPart:
             self.products.append(Products(features.T, explained[:, None], chunk.p[rows], rows))
 
     def add(self, drawn: Drawn) -> None:
-        """S of every block and the diagonal term for some columns."""
         for number, products in zip(self.numbers, self.products, strict=True):
             forms, diagonal = products.of(drawn)
             self.forms[number][:, drawn.columns] = forms
             self.diagonal[drawn.columns] += diagonal[0]
 
     def finished(self) -> LowRankSums:
-        """The sums of the chunk."""
         residuals = self.w * (self.chunk.y - self.chunk.p)
         points = self.chunk.points.like(self.plan.landmarks)
         left = self.plan.kernel.gram(points).diagonal() - self.explained
@@ -242,7 +234,6 @@ class LowRankOutcome(KernelOutcome):
 
     @property
     def diagonal(self) -> FloatArray:  # type: ignore[override]
-        """The diagonal term of the data and every draw, (1 + draws,)."""
         return self.sums.diagonal
 
     @property

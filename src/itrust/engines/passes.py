@@ -210,7 +210,6 @@ class RowwiseWork(Work):
     outcome: int | None = 0
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
-        """Compute the share of a chunk."""
         return RowwisePartial(self.function(chunk, weights))
 
 
@@ -221,14 +220,12 @@ class RowwisePartial:
     share: Additive
 
     def of(self, outcome: int, rows: Chunk) -> RowwisePartial:  # noqa: ARG002
-        """No outcome is drawn."""
         return self
 
     def add(self, drawn: Drawn) -> None:
         """Nothing depends on draws."""
 
     def finished(self) -> Additive:
-        """The share."""
         return self.share
 
 
@@ -289,7 +286,6 @@ class _Draws:
         self.drawn: AnyArray | None = None
 
     def of(self, k: int, rows: Chunk) -> Iterator[Drawn]:
-        """Some columns after the others, as one outcome has them."""
         draws = self.drawing.draws
         if self.drawing.redraw is None:
             observed = (rows.y == 1).astype(np.float32)

@@ -208,7 +208,6 @@ class TiledPlan(Plan):
 
     @property
     def work(self) -> None:
-        """None: all rows are needed at once."""
         return None
 
     @property
@@ -222,7 +221,6 @@ class TiledPlan(Plan):
         return self.kernel.gram(self.sample.points)
 
     def matrix(self, points: Points) -> FloatArray:
-        """Kernel values of some points, dense."""
         return self.kernel.gram(points).block(ALL, ALL)
 
     def moments(self, survey: Survey) -> NullMoments:
@@ -240,7 +238,6 @@ class TiledPlan(Plan):
         return 2 * float(self.tiles.forms(power_of(self.gram, 2), v[:, None])[0])
 
     def can_vary(self, moments: NullMoments) -> bool:
-        """Whether the form has a variance."""
         return bool(moments.variance[0] > 0)
 
     def outcome(
@@ -251,7 +248,6 @@ class TiledPlan(Plan):
         diagonals: bool,
         advance: Advance | None,
     ) -> TiledOutcome:
-        """The forms of all columns."""
         assert columns is not None
         gram = self.gram
         over_pairs = self.tiles.forms(gram, columns.residuals, advance)
@@ -259,7 +255,6 @@ class TiledPlan(Plan):
         return TiledOutcome(self, columns.variances, over_pairs, diagonal)
 
     def describe(self) -> str:
-        """The size of a tile."""
         return str(self.tiles)
 
 

@@ -87,11 +87,9 @@ class _SharedPartial:
             self.blocks.append((rows, number, weighted, squares))
 
     def of(self, outcome: int, rows: Rows) -> _SharedOutcome:
-        """What one class adds."""
         return _SharedOutcome(self, outcome, rows)
 
     def finished(self) -> SharedSums:
-        """The sums of the chunk."""
         return SharedSums(self.forms, self.diagonals)
 
 
@@ -104,7 +102,6 @@ class _SharedOutcome:
         ]
 
     def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
         whole, ends = self.whole, self.whole.ends
         for (_, number, _, _), products in zip(whole.blocks, self.products, strict=True):
             sums, diagonal = products.of(drawn)
@@ -127,7 +124,6 @@ class JointForm(SharedWork):
 
     @property
     def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Number of features of every block."""
         if self.plan is None:
             return (0 if self.whole is None else len(self.whole),)
         return tuple(block.rank for block in self.plan.blocks)
@@ -138,11 +134,9 @@ class JointForm(SharedWork):
         return sum(self.ranks)
 
     def describe(self) -> str:
-        """How the kernel is evaluated, in a few words."""
         return "in full" if self.plan is None else f"factor of rank {self.rank}"
 
     def blocks(self, rows: Rows) -> list[Block]:
-        """Features of some rows, block by block."""
         if self.plan is None:
             assert self.whole is not None
             own = self.whole[:, rows.first : rows.first + rows.n]
@@ -240,12 +234,10 @@ class ClassChecks:
 
     @property
     def works(self) -> list[Work]:
-        """What a pass over the rows adds up."""
         return [*self.banks, self.joint, self.contrasts]
 
     @property
     def width(self) -> int:
-        """Numbers that are kept for each draw."""
         shared = self.joint.rank + len(self.contrasts.entries) + 1
         return sum(bank.width + shared for bank in self.banks)
 

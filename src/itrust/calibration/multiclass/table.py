@@ -158,20 +158,16 @@ class ClassScoring:
     plans: Sequence[Plan] = ()
 
     def works(self, block: range) -> list[Work]:  # noqa: ARG002
-        """What is added up, whichever draws."""
         return self.checks.works
 
     @property
     def width(self) -> int:
-        """Numbers that are kept for each draw."""
         return self.checks.width
 
     def reduced(self, outcome: Outcome, block: range) -> Batch:  # noqa: ARG002
-        """Bring every check of one batch of draws to its scale."""
         return (*_scaled(self.checks, self.law, outcome), outcome.tally)
 
     def finished(self, found: Sequence[Batch]) -> Batch:
-        """Put the batches together."""
         scaled = [one if at == 0 else one.without_data() for at, (one, _, _) in enumerate(found)]
         statistics = [own if at == 0 else own[:, 1:] for at, (_, own, _) in enumerate(found)]
         return ScaledChecks.joined(scaled), np.concatenate(statistics, axis=1), found[0][2]

@@ -62,6 +62,30 @@ from itrust.nulls import (
 MAX_LOADED_ROWS = 100_000  # of files that are read at once; more are read some at a time
 SHOWS = 0.2  # p-values up to which findings are judged once more and described
 NAN = float("nan")
+SAME_FOR_TWO: tuple[str, ...] = (
+    "statistic",
+    "score",
+    "null_distribution",
+    "n",
+    "names",
+    "draws",
+    "impossible",
+)
+SAME_FOR_TWO += ("checks", "engine", "weighted", "clusters", "refused", "is_exact", "elapsed")
+SAME_FOR_TWO += ("assumption_warnings", "notes")
+FROM_FILES = (
+    "Dask tests several classes from files: klce_test(itrust.scan(...), ...); an audit of several "
+    "classes and rows in memory take engine='auto'"
+)
+TWO_ON_DASK = "two classes are one question: on Dask, use klce_test(scan.one_class({name}), ...)"
+NOT_SIMPLE = (
+    "rows of several classes with clusters, strata or replicate weights are tested in memory; use "
+    "engine='auto'"
+)
+OF_ONES_OWN = (
+    "a {argument} of one's own for several classes is for rows in memory; use engine='auto', or "
+    "one class, klce_test(scan.one_class(name), {argument}=...)"
+)
 
 
 def multiclass_test(
@@ -134,14 +158,15 @@ def multiclass_test(
             argument="kernel",
             value=kernel,
         )
+    run = _Run(null, draws, seed, chosen, progress)
     with one_blas_thread():  # else landmarks would depend on the number of threads
         whole = source.in_memory
         if whole is not None and len(whole.classes) == 2:
-            found = _judge_two(whole, kernel, null, draws, seed, chosen, progress)
+            found = run.of_two(whole, kernel)
         elif whole is not None and kernel is not None:
-            found = _judge_by_kernel(whole, kernel, null, draws, seed, chosen)
+            found = run.by_kernel(whole, kernel)
         else:
-            found = _judge_by_checks(source, null, draws, seed, chosen, progress)
+            found = run.by_checks(source)
     return replace(found, elapsed=time.perf_counter() - begun)
 
 
@@ -172,35 +197,19 @@ def _checked_source(sample: Any, kernel: object, null: object, engine: Engine) -
 
 def _refuse_what_workers_cannot(sample: Any, kernel: object, null: object, engine: Engine) -> None:
     """Raise unless these are independent rows of three classes or more, for the default test."""
-    if sample.in_memory is not None:
-        raise InputError(
-            "Dask tests several classes from files: klce_test(itrust.scan(...), ...); an "
-            "audit of several classes and rows in memory take engine='auto'",
-            argument="engine",
-            value=engine,
-        )
-    if len(sample.classes) == 2:
-        raise InputError(
-            "two classes are one question: on Dask, use klce_test(scan.one_class({name}), ...)",
-            argument="sample",
-            value=sample,
-            details={"name": repr(sample.classes[1])},
-        )
-    if not sample.is_simple:
-        raise InputError(
-            "rows of several classes with clusters, strata or replicate weights are tested in "
-            "memory; use engine='auto'",
-            argument="engine",
-            value=engine,
-        )
-    for argument, value in {"kernel": kernel, "null": null}.items():
-        if value is not None:
-            raise InputError(
-                "a {argument} of one's own for several classes is for rows in memory; use "
-                "engine='auto', or one class, klce_test(scan.one_class(name), {argument}=...)",
-                argument=argument,
-                value=value,
-            )
+    at_hand = sample.in_memory is not None
+    given = {"engine": engine, "sample": sample, "kernel": kernel, "null": null}
+    refusals = [
+        (at_hand, "engine", FROM_FILES),
+        (len(sample.classes) == 2, "sample", TWO_ON_DASK),
+        (not at_hand and not sample.is_simple, "engine", NOT_SIMPLE),
+        (kernel is not None, "kernel", OF_ONES_OWN),
+        (null is not None, "null", OF_ONES_OWN),
+    ]
+    for is_so, argument, words in refusals:
+        if is_so:
+            details = {"name": repr(sample.classes[1])}
+            raise InputError(words, argument=argument, value=given[argument], details=details)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,60 +264,139 @@ class ClassDrawing:
         return (self.null,)
 
 
-def _facts(
-    extract: Extract, drawing: ClassDrawing, null: Null | None, draws: int, seed: int
-) -> dict[str, Any]:
-    """What a result says beside the checks, from all rows or from those at hand."""
-    source, some = extract.source, extract.some
-    together = drawing.null.keeps_clusters
-    frequent = some.outcome(int(some.counts.argmax()))
-    runs = None if extract.runs is None else extract.runs.outcome(int(some.counts.argmax()))
-    warnings = null_warnings(frequent, Rademacher() if together else Bernoulli(), runs)
-    notes = extract.notes if source.in_memory is None else source.notes
-    return {
-        "names": source.names,
-        "draws": draws,
-        "seed": seed,
-        "weighted": source.weights is not None,
-        "clusters": frequent.clusters if together else None,
-        "refused": refused_by(frequent) if together and null is None else None,
-        "is_exact": some.design.rows_are_independent,  # redraws by rows ignore clusters
-        "elapsed": 0.0,
-        "assumption_warnings": warnings,
-        "notes": (*notes, *([BY_CLUSTER] if together else [])),
-    }
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """How a test is made, whichever rows are tested by whatever."""
 
+    null: Null | None
+    draws: int
+    seed: int
+    engine: Engine
+    progress: bool | None
 
-def _judge_by_checks(
-    source: Any, null: Null | None, draws: int, seed: int, engine: Engine, progress: bool | None
-) -> MulticlassResult:
-    """Many checks of each class, of all together and of pairs."""
-    whole: Rows | None = source.in_memory
-    expected = source.rows_expected if whole is None else 1
-    with progress_bar("reading", expected, progress) as advance:
-        extract = engine.extract(source, None, advance)
-    drawing = ClassDrawing.of(null, whole)
-    facts = _facts(extract, drawing, null, draws, seed)
-    checks = prepare_classes(extract, engine, draws)
-    symmetric: list[BoolArray] = []
-    if drawing.null.keeps_clusters:
-        checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
-        symmetric = [symmetric_checks(checks.prepared(k)) for k in range(len(checks.banks))]
-    law, laws = contrast_law(checks), drawing.laws(whole, seed)
-    amount = work_of_parts(checks.survey, [ClassScoring(checks, law)], draws) * len(laws)
-    with progress_bar("drawing", amount, progress) as advance:
-        tables = [
-            class_table(checks, law, own, draws, seed, advance, symmetric, drawing.even)
-            for own in laws
+    def facts(self, extract: Extract, drawing: ClassDrawing) -> dict[str, Any]:
+        """What a result says beside the checks, from all rows or from those at hand."""
+        source, whole = extract.source, extract.source.in_memory
+        rows = extract.some if whole is None else whole
+        together, most = drawing.null.keeps_clusters, int(rows.counts.argmax())
+        frequent, runs = rows.outcome(most), None
+        if whole is None and extract.runs is not None:
+            runs = extract.runs.outcome(most)
+        warnings = null_warnings(frequent, Rademacher() if together else Bernoulli(), runs)
+        notes = extract.notes if whole is None else whole.notes
+        return {
+            "names": source.names,
+            "draws": self.draws,
+            "seed": self.seed,
+            "weighted": source.weights is not None,
+            "clusters": frequent.clusters if together else None,
+            "refused": refused_by(frequent) if together and self.null is None else None,
+            "is_exact": rows.design.rows_are_independent,  # redraws by rows ignore clusters
+            "elapsed": 0.0,
+            "assumption_warnings": warnings,
+            "notes": (*notes, *([BY_CLUSTER] if together else [])),
+        }
+
+    def by_checks(self, source: Any) -> MulticlassResult:
+        """Many checks of each class, of all together and of pairs."""
+        draws, seed, engine = self.draws, self.seed, self.engine
+        whole: Rows | None = source.in_memory
+        expected = source.rows_expected if whole is None else 1
+        with progress_bar("reading", expected, self.progress) as advance:
+            extract = engine.extract(source, None, advance)
+        drawing = ClassDrawing.of(self.null, whole)
+        facts = self.facts(extract, drawing)
+        checks = prepare_classes(extract, engine, draws)
+        symmetric: list[BoolArray] = []
+        if drawing.null.keeps_clusters:
+            checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
+            symmetric = [symmetric_checks(checks.prepared(k)) for k in range(len(checks.banks))]
+        law, laws = contrast_law(checks), drawing.laws(whole, seed)
+        amount = work_of_parts(checks.survey, [ClassScoring(checks, law)], draws) * len(laws)
+        with progress_bar("drawing", amount, self.progress) as advance:
+            tables = [
+                class_table(checks, law, own, draws, seed, advance, symmetric, drawing.even)
+                for own in laws
+            ]
+        facts["engine"] = engine.describe(checks.survey, checks.joint)
+        if whole is not None and engine.takes_kernels_in_full:
+            tables = [
+                table.with_statistics(joint_statistics(whole, own, draws, seed, engine))
+                for table, own in zip(tables, laws, strict=True)
+            ]
+            facts["engine"] = "tiles"
+        rows = extract.some if whole is None else whole
+        return _result(rows, source.classes, tables, seed, facts)
+
+    def by_kernel(self, sample: MulticlassSample, kernel: LocalKernel) -> MulticlassResult:
+        """One kernel for every class: the sum over classes is compared with its draws."""
+        drawing = ClassDrawing.of(self.null, sample)
+        facts = self.facts(sample.extract(sample.n), drawing)
+        classes = [sample.outcome(k) for k in range(len(sample.classes))]
+        of_laws = []
+        for law in drawing.laws(sample, self.seed):
+            found = _by_class(classes, kernel, law, self.draws, self.seed, self.engine)
+            of_laws.append(np.array([np.sum(found, axis=0), *found]))
+        standards = [_standard(statistics) for statistics in of_laws]
+        total = max((statistics[0] for statistics in of_laws), key=share_above)
+        alone, adjusted = (
+            np.max([by(standard) for standard in standards], axis=0)
+            for by in (unadjusted_pvalues, step_down)
+        )
+        if facts["refused"] is not None:
+            alone = adjusted = np.full(len(alone), NAN)
+        parts = [
+            ClassResult(name, int(count), float(value), float(own), float(p))
+            for name, count, value, own, p in zip(
+                (TOGETHER, *sample.classes),
+                (sample.n, *sample.counts),
+                of_laws[0][:, 0],
+                alone,
+                adjusted,
+                strict=True,
+            )
         ]
-    facts["engine"] = engine.describe(checks.survey, checks.joint)
-    if whole is not None and engine.takes_kernels_in_full:
-        tables = [
-            table.with_statistics(joint_statistics(whole, own, draws, seed, engine))
-            for table, own in zip(tables, laws, strict=True)
-        ]
-        facts["engine"] = "tiles"
-    return _result(extract.some, source.classes, tables, seed, facts)
+        return MulticlassResult(
+            statistic=float(total[0]),
+            null_sd=float(total[1:].std()),
+            score=float(total[0]),
+            null_distribution=total[1:],
+            together=parts[0],
+            classes=tuple(parts[1:]),
+            engine=type(self.engine).__name__.lower(),
+            n=sample.n,
+            impossible=sample.impossible,
+            **facts,
+        )
+
+    def of_two(self, sample: Rows, kernel: LocalKernel | None) -> MulticlassResult:
+        """The binary test of the second class, told for both."""
+        binary = sample.one_class(sample.classes[1])
+        settings: dict[str, Any] = {"draws": self.draws, "rng": self.seed, "engine": self.engine}
+        settings["progress"] = self.progress
+        made = prepared_test(binary, kernel, self.null, **settings).result
+        if made.null_distribution is None or made.statistic_draws is None:
+            raise InputError(
+                "a sample of several classes needs a null that draws, not {kind}(); formulas are "
+                "for klce_test(sample.one_class(name), null=...)",
+                argument="null",
+                value=self.null,
+                details={"kind": type(self.null).__name__},
+            )
+        positives = int(binary.y.sum())
+        numbers = made.statistic, made.pvalue, made.pvalue
+        counts = (sample.n - positives, positives)
+        shown = (tuple(_mirrored(finding) for finding in made.findings), made.findings)
+        return MulticlassResult(
+            null_sd=float(made.statistic_draws.std()),
+            together=ClassResult(TOGETHER, sample.n, *numbers),
+            classes=tuple(
+                ClassResult(name, count, *numbers, findings=findings)
+                for name, count, findings in zip(sample.classes, counts, shown, strict=True)
+            ),
+            seed=self.seed,
+            **{name: getattr(made, name) for name in SAME_FOR_TWO},
+        )
 
 
 def _result(
@@ -453,110 +541,10 @@ def _by_class(
     return np.array(found)
 
 
-def _judge_by_kernel(
-    sample: MulticlassSample,
-    kernel: LocalKernel,
-    null: Null | None,
-    draws: int,
-    seed: int,
-    engine: Engine,
-) -> MulticlassResult:
-    """One kernel for every class: the sum over classes is compared with its draws."""
-    drawing = ClassDrawing.of(null, sample)
-    facts = _facts(sample.extract(sample.n), drawing, null, draws, seed)
-    classes = [sample.outcome(k) for k in range(len(sample.classes))]
-    of_laws = []
-    for law in drawing.laws(sample, seed):
-        found = _by_class(classes, kernel, law, draws, seed, engine)
-        of_laws.append(np.array([np.sum(found, axis=0), *found]))
-    standards = [_standard(statistics) for statistics in of_laws]
-    total = max((statistics[0] for statistics in of_laws), key=share_above)
-    alone, adjusted = (
-        np.max([by(standard) for standard in standards], axis=0)
-        for by in (unadjusted_pvalues, step_down)
-    )
-    if facts["refused"] is not None:
-        alone = adjusted = np.full(len(alone), NAN)
-    parts = [
-        ClassResult(name, int(count), float(value), float(own), float(p))
-        for name, count, value, own, p in zip(
-            (TOGETHER, *sample.classes),
-            (sample.n, *sample.counts),
-            of_laws[0][:, 0],
-            alone,
-            adjusted,
-            strict=True,
-        )
-    ]
-    return MulticlassResult(
-        statistic=float(total[0]),
-        null_sd=float(total[1:].std()),
-        score=float(total[0]),
-        null_distribution=total[1:],
-        together=parts[0],
-        classes=tuple(parts[1:]),
-        engine=type(engine).__name__.lower(),
-        n=sample.n,
-        impossible=sample.impossible,
-        **facts,
-    )
-
-
 def _standard(statistics: FloatArray) -> FloatArray:
     """Divided by their spread, that of data and draws alike."""
     sd = statistics.std(axis=1, keepdims=True)
     return np.asarray(np.divide(statistics, sd, out=np.zeros_like(statistics), where=sd > 0))
-
-
-def _judge_two(
-    sample: Rows,
-    kernel: LocalKernel | None,
-    null: Null | None,
-    draws: int,
-    seed: int,
-    engine: Engine,
-    progress: bool | None,
-) -> MulticlassResult:
-    """The binary test of the second class, told for both."""
-    binary = sample.one_class(sample.classes[1])
-    made = prepared_test(
-        binary, kernel, null, draws=draws, rng=seed, engine=engine, progress=progress
-    ).result
-    if made.null_distribution is None or made.statistic_draws is None:
-        raise InputError(
-            "a sample of several classes needs a null that draws, not {kind}(); formulas are for "
-            "klce_test(sample.one_class(name), null=...)",
-            argument="null",
-            value=null,
-            details={"kind": type(null).__name__},
-        )
-    positives = int(binary.y.sum())
-    mirrored = tuple(_mirrored(finding) for finding in made.findings)
-    numbers = made.statistic, made.pvalue, made.pvalue
-    first = ClassResult(sample.classes[0], sample.n - positives, *numbers, findings=mirrored)
-    second = ClassResult(sample.classes[1], positives, *numbers, findings=made.findings)
-    return MulticlassResult(
-        statistic=made.statistic,
-        null_sd=float(made.statistic_draws.std()),
-        score=made.score,
-        null_distribution=made.null_distribution,
-        together=ClassResult(TOGETHER, sample.n, *numbers),
-        classes=(first, second),
-        n=made.n,
-        names=made.names,
-        draws=made.draws,
-        seed=seed,
-        impossible=made.impossible,
-        checks=made.checks,
-        engine=made.engine,
-        weighted=made.weighted,
-        clusters=made.clusters,
-        refused=made.refused,
-        is_exact=made.is_exact,
-        elapsed=made.elapsed,
-        assumption_warnings=made.assumption_warnings,
-        notes=made.notes,
-    )
 
 
 def _mirrored(finding: Finding) -> Finding:

@@ -72,7 +72,7 @@ def many_neighbours(rows, places):
 def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
     sample, weights = many_neighbours(3_000, places=300)
     reference = average(sample, weights, (Bernoulli(),), draws=20, seed=1)
-    monkeypatch.setattr("itrust.engines.factor.Factor.chunk_rows", lambda *_: 701)
+    monkeypatch.setattr("itrust.engines.factor.Factor._chunk_rows", lambda *_: 701)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     other = average(sample, weights, (Bernoulli(),), draws=20, seed=1)
     assert other.sums == pytest.approx(reference.sums, abs=1e-10)

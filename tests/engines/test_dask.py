@@ -423,7 +423,7 @@ def test_an_error_does_not_take_back_what_was_asked_before(client):
         time.sleep(seconds)
         raise InputError("wrong after {value} s", value=seconds)
 
-    with Dask(client).cluster() as cluster:
+    with Dask(client)._cluster() as cluster:
         with pytest.raises(InputError, match=r"wrong after 1\.0 s"):
             cluster.answers(cluster.map(wrong, [1.0, 0.0]))
         asked = [*cluster.map(time.sleep, [1.0]), *cluster.map(wrong, [0.0])]

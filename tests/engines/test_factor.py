@@ -308,11 +308,11 @@ def test_kernels_that_only_lend_power_are_cut_by_what_they_add_to_the_spread():
 
 def test_the_main_kernel_is_rough_among_many_on_many_rows_unless_asked_otherwise():
     main = Purpose(nulls.Bernoulli(), 999, among_many=True)
-    assert Factor().asked_for(main, 30_000).tolerance == 0.01
-    assert Factor().asked_for(main, 50_000).tolerance == 0.05
-    assert Factor().asked_for(Purpose(nulls.Bernoulli(), 999), 10**7).tolerance == 0.01
-    assert Factor(tolerance=0.002).asked_for(main, 10**7).tolerance == 0.002
-    other = Factor(tolerance=0.2).asked_for(Purpose(is_main=False), 10)
+    assert Factor()._asked_for(main, 30_000).tolerance == 0.01
+    assert Factor()._asked_for(main, 50_000).tolerance == 0.05
+    assert Factor()._asked_for(Purpose(nulls.Bernoulli(), 999), 10**7).tolerance == 0.01
+    assert Factor(tolerance=0.002)._asked_for(main, 10**7).tolerance == 0.002
+    other = Factor(tolerance=0.2)._asked_for(Purpose(is_main=False), 10)
     assert (other.tolerance, other.max_rank) == (0.2, 128)
 
 

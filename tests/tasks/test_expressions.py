@@ -97,7 +97,7 @@ def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
         return run_together(redraws.engine, redraws.survey, [part], redraws.null, 50, 3)[0]
 
     whole = found()
-    monkeypatch.setattr("itrust.engines.factor.Factor.chunk_rows", lambda *_: 701)
+    monkeypatch.setattr("itrust.engines.factor.Factor._chunk_rows", lambda *_: 701)
     monkeypatch.setattr("itrust.engines.passes.DRAWS_AT_ONCE", 7)
     for name, value in vars(found()).items():
         assert value == pytest.approx(getattr(whole, name), rel=1e-9, abs=1e-6)

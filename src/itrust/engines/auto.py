@@ -61,7 +61,7 @@ class Auto(Engine):
 
     def _chosen(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> tuple[Engine, Plan]:
         n, null = survey.n, purpose.null
-        factor = Factor().asked_for(purpose, n)
+        factor = Factor()._asked_for(purpose, n)
         if survey.source.in_memory is None:
             refuse_what_needs_all_rows(kernel, null)
             factor = replace(factor, tolerance=FINE) if null is None else factor

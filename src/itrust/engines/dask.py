@@ -28,7 +28,7 @@ from itrust.engines.cluster import Cluster, while_wanted
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
 from itrust.engines.plan import POINTS, Plan, Purpose, Survey
-from itrust.engines.protocol import Described, Engine
+from itrust.engines.protocol import Engine
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -65,26 +65,14 @@ class Dask(Engine):
         checked_positive(self.patience, "patience")
 
     @contextmanager
-    def cluster(self) -> Iterator[Cluster]:
-        """Give tasks to the cluster; those that are not done at the end are taken back.
-
-        Yields
-        ------
-        Cluster
-            All of whose workers have the same version of the package.
-        """
-        with self.connected() as client, Cluster(client, self.patience) as cluster:
+    def _cluster(self) -> Iterator[Cluster]:
+        """Give tasks to the cluster; those that are not done at the end are taken back."""
+        with self._connected() as client, Cluster(client, self.patience) as cluster:
             yield cluster
 
     @contextmanager
-    def connected(self) -> Iterator[Any]:
-        """Give the client; one made from an address is closed again.
-
-        Yields
-        ------
-        dask.distributed.Client
-            Connected to its scheduler.
-        """
+    def _connected(self) -> Iterator[Any]:
+        """Give the client; one made from an address is closed again."""
         given = self.client
         if not isinstance(given, str) and not hasattr(given, "submit"):
             raise InputError(
@@ -136,7 +124,7 @@ class Dask(Engine):
         # The workers count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows, POINTS)
-        with scan.file_set.same_files(), self.cluster() as cluster:
+        with scan.file_set.same_files(), self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)
             max_ticket = min(1.0, 4 * size / max(counts.kept, 1))  # so that few rows travel
             pieces = [scan.only(*lot) for lot in partitions_of(parts)]
@@ -147,7 +135,7 @@ class Dask(Engine):
 
     def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
         scan, size = _checked(source), rows_at_hand(size)
-        with scan.file_set.same_files(), self.cluster() as cluster:
+        with scan.file_set.same_files(), self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)
             # So that few rows travel:
             max_ticket = min(1.0, 1.5 * size / max(counts.kept, 1) + 1e-3)
@@ -166,10 +154,10 @@ class Dask(Engine):
         return self.factor.plan(survey, kernel, purpose)
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
-        chunk = self.factor.chunk_rows(survey.n, job.works)
+        chunk = self.factor._chunk_rows(survey.n, job.works)
         scan = _checked(survey.source)
         pieces = pieces_of(scan, survey.parts, chunk)
-        with scan.file_set.same_files(), self.cluster() as cluster:
+        with scan.file_set.same_files(), self._cluster() as cluster:
             # A task, not scattered data: the scheduler can make it again when a worker is lost.
             (shared,) = cluster.map(_passed_on, [replace(job, advance=None)])
             cluster.spread(shared)
@@ -177,7 +165,7 @@ class Dask(Engine):
             total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
         return total
 
-    def _describe(self, survey: Survey, plan: Described) -> str:
+    def _describe(self, survey: Survey, plan: Any) -> str:
         partitions = counted(len(bounds_of(survey.parts)), "Dask partition")
         return f"{plan.describe()} on {partitions}"
 

@@ -75,7 +75,7 @@ class Factor(Engine):
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> LowRankPlan:
         # Landmarks come from random rows of the whole, always the same; no label is seen.
         refuse_what_needs_all_rows(kernel, purpose.null)
-        asked = self.asked_for(purpose, survey.n)
+        asked = self._asked_for(purpose, survey.n)
         with one_blas_thread():  # else the landmarks would depend on the number of threads
             made = make_plan(
                 kernel,
@@ -87,21 +87,11 @@ class Factor(Engine):
             )
         return replace(made, unit=survey.unit)  # one for all works of a pass
 
-    def asked_for(self, purpose: Purpose, n: int) -> Factor:
+    def _asked_for(self, purpose: Purpose, n: int) -> Factor:
         """Give the engine with the tolerance and rank that a purpose deserves.
 
-        Parameters
-        ----------
-        purpose : Purpose
-            What a kernel is evaluated for, and whether it is the main one.
-        n : int
-            Number of rows.
-
-        Returns
-        -------
-        Factor
-            Rougher for kernels that only lend power, and among many kernels where rows and draws
-            are many and no tolerance was asked for.
+        Rougher for kernels that only lend power, and among many kernels where rows and draws
+        are many and no tolerance was asked for.
         """
         tolerance = TOLERANCE if self.tolerance is None else self.tolerance
         if not purpose.is_main:
@@ -110,21 +100,8 @@ class Factor(Engine):
         large = purpose.among_many and float(n) * purpose.draws * self.max_rank > LARGE_WORK
         return replace(self, tolerance=ROUGHLY if large and self.tolerance is None else tolerance)
 
-    def chunk_rows(self, n: int, works: Sequence[Work] = ()) -> int:
-        """Give the number of rows at once: fewer when there are few, so that all threads have work.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows in all.
-        works : sequence of Work
-            What is summed, which may want fewer rows.
-
-        Returns
-        -------
-        int
-            At most `chunk`.
-        """
+    def _chunk_rows(self, n: int, works: Sequence[Work] = ()) -> int:
+        """Rows at once: fewer when there are few, so that all threads have work."""
         wanted = [work.max_rows for work in works if work.max_rows is not None]
         return min(self.chunk, *wanted, max(1_024, n // 8))
 
@@ -141,7 +118,7 @@ class Factor(Engine):
         scratch = Scratch()
         work = ordered_map(
             lambda chunk: accumulate(job, chunk, scratch),
-            survey.source.chunks(self.chunk_rows(survey.n, job.works)),
+            survey.source.chunks(self._chunk_rows(survey.n, job.works)),
             self.threads or available_threads(),
         )
         total: Totals | None = None

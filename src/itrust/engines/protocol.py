@@ -30,13 +30,6 @@ from itrust.kernels import LocalKernel
 from itrust.nulls import CategoryDraws, Null, RowwiseNull, SimulatedNull
 
 
-class Described(Protocol):
-    """A plan, or a work that says how it is done."""
-
-    def describe(self) -> str:
-        """Say so in a few words."""
-
-
 class Engine(ABC):
     """Who computes the quadratic forms.
 
@@ -148,14 +141,14 @@ class Engine(ABC):
         """
         return self._settled(survey, kernel, purpose)
 
-    def describe(self, survey: Survey, plan: Described) -> str:
+    def describe(self, survey: Survey, plan: Any) -> str:
         """Say in a few words how a kernel was evaluated.
 
         Parameters
         ----------
         survey : Survey
             That the plan was made for.
-        plan : Plan or JointForm
+        plan : Plan, or work that describes itself
             How the kernel was evaluated.
 
         Returns
@@ -247,7 +240,7 @@ class Engine(ABC):
     def _settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:  # noqa: ARG002
         return self
 
-    def _describe(self, survey: Survey, plan: Described) -> str:  # noqa: ARG002
+    def _describe(self, survey: Survey, plan: Any) -> str:  # noqa: ARG002
         return plan.describe()
 
 

@@ -241,7 +241,7 @@ class Engine(ABC):
         return self
 
     def _describe(self, survey: Survey, plan: Any) -> str:  # noqa: ARG002
-        return plan.describe()
+        return str(plan.describe())
 
 
 class Part(Protocol):

@@ -142,7 +142,9 @@ def _observed_sums(
     for number in judged:
         actual, predicted, g = _sides(table, number, signs)
         asked.append(_Asked(actual, predicted, place[g], float(table.law.level[number])))
-    pairs = _Pairs(contrasts, tuple(asked), None if cluster is None else int(cluster.max()) + 1)
+    pairs = _PairSumming(
+        contrasts, tuple(asked), None if cluster is None else int(cluster.max()) + 1
+    )
     work = RowwiseWork(pairs, checks.unit, None)
     found: _SumsOfPairs = checks.engine.run(checks.survey, [], None, [work]).works[0]
     return dict(zip(judged, found.pairs, strict=True))
@@ -164,7 +166,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class _PairSumming:
     """What some rows contribute to the sums of contrasts; workers are sent it."""
 
     contrasts: Contrasts

@@ -247,18 +247,22 @@ def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals
     of_all = {n: work.begin(chunk, w, columns) for n, work in _reading(job, None)}
     sums: dict[int, Additive] = {}
     for k in range(chunk.predictions.shape[1]):
-        rows, works = chunk.outcome(k), _reading(job, k)
-        if not (works or of_all):
-            continue
-        partials = {n: work.begin(rows, w, columns) for n, work in works}
-        every = [*partials.values(), *(partial.of(k, rows) for partial in of_all.values())]
-        join((one for partial in every for one in getattr(partial, "products", ())), scratch)
-        for drawn in draws.of(k, rows):
-            for partial in every:
-                partial.add(drawn)
-        sums |= {n: partial.finished() for n, partial in partials.items()}
+        sums |= _of_outcome(job, k, chunk.outcome(k), w, of_all, draws)
     sums |= {n: partial.finished() for n, partial in of_all.items()}
     return Totals(Tally.of(chunk, w), tuple(sums[n] for n in range(len(job.works))))
+
+
+def _of_outcome(
+    job: Job, k: int, rows: Chunk, w: FloatArray, of_all: dict[int, Any], draws: _Draws
+) -> dict[int, Additive]:
+    """The sums of the works that read one outcome alone; others take it in, too."""
+    own = {n: work.begin(rows, w, job.drawing.columns) for n, work in _reading(job, k)}
+    partials = [*own.values(), *(partial.of(k, rows) for partial in of_all.values())]
+    join((one for partial in partials for one in getattr(partial, "products", ())), draws.scratch)
+    for drawn in draws.of(k, rows) if partials else ():
+        for partial in partials:
+            partial.add(drawn)
+    return {n: partial.finished() for n, partial in own.items()}
 
 
 def _reading(job: Job, outcome: int | None) -> list[tuple[int, Work]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from itrust._core import AnyArray, BoolArray, FloatArray
+from itrust._core import FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Shape
 from itrust.calibration.multiclass.checks import Contrasts
 from itrust.calibration.multiclass.results import TakenFor
@@ -26,37 +26,38 @@ def taken_for(
     table: ClassTable, classes: Sequence[Any], adjusted: FloatArray, own: FloatArray
 ) -> tuple[TakenFor, ...]:
     """What every contrast between two classes shows, the largest scores first."""
-    rows = table.pairs
-    scores = table.scaled.log_tails[rows, 0] + table.log_weights[rows]
+    first = table.pairs.start
+    scores = table.scaled.log_tails[table.pairs, 0] + table.log_weights[table.pairs]
+    sides = table.law.pairs[:, :2].copy()  # the class that is too low, and the one too high
+    swapped = table.scaled.standardised[table.pairs, 0] < 0
+    sides[swapped] = sides[swapped, ::-1]
     order = np.argsort(-scores, kind="stable").tolist()
-    judged = [number for number in order[:MAX_JUDGED] if adjusted[rows.start + number] <= JUDGED]
-    signs = table.scaled.standardised[rows, 0] >= 0
-    sums = _observed_sums(table, judged, signs) if judged else {}
+    judged = [number for number in order[:MAX_JUDGED] if adjusted[first + number] <= JUDGED]
+    sums = _observed_sums(table, judged, sides[judged]) if judged else None
     found: list[TakenFor] = []
-    for number in order:
-        at = rows.start + number
-        actual, predicted, g = _sides(table, number, signs)
-        entry = table.checks.contrasts.entries[g]
-        pvalue, moved, both = float(adjusted[at]), float("nan"), False
-        if number in sums:
-            own_sums = sums[number]
-            both = own_sums.low >= CLEAR and own_sums.high <= -CLEAR
-            pvalue = max(pvalue, 2 * float(ndtr(-abs(own_sums.studentised))))
-            if entry.shape is not Shape.TREND:
-                moved = own_sums.moved
+    for at, number in enumerate(order):
+        entry = table.checks.contrasts.entries[table.law.pairs[number, 2]]
+        is_trend = entry.shape is Shape.TREND
+        pvalue, moved, both = float(adjusted[first + number]), float("nan"), False
+        if sums is not None and at < len(judged):  # those that are judged come first
+            low, high = sums.standardised[at]
+            both = bool(low >= CLEAR and high <= -CLEAR)
+            pvalue = max(pvalue, 2 * float(ndtr(-abs(sums.studentised[at]))))
+            moved = moved if is_trend else float(sums.moved[at])
+        actual, predicted = (classes[k] for k in sides[number])
         found.append(
             TakenFor(
-                actual=classes[actual],
-                predicted=classes[predicted],
+                actual=actual,
+                predicted=predicted,
                 name=entry.name,
                 covariates=entry.covariates,
                 where=entry.where,
                 shape=entry.shape,
-                direction=1 if entry.shape is Shape.TREND else 0,
+                direction=int(is_trend),
                 moved=moved,
                 both_sides=both,
                 score=float(scores[number]),
-                unadjusted_pvalue=float(own[at]),
+                unadjusted_pvalue=float(own[first + number]),
                 pvalue=pvalue,
             )
         )
@@ -82,87 +83,54 @@ def pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _PairSums(Additive):
-    """Sums over rows along the function of one contrast, less what its level takes off.
+    """Sums over rows along the functions of m contrasts, less what their levels take off.
 
-    Of `phi e` and `phi^2 p (1 - p)` for both classes, of the contrast and its squares, by clusters
-    where there are any; and of the function as it is, alone and times both residuals.
+    Of `phi e` and `phi^2 p (1 - p)` for both classes, (m, 2), of the contrast and its squares, by
+    clusters where there are any; and of the function as it is, alone and times both residuals.
     """
 
     sides: FloatArray
     variances: FloatArray
-    contrast: float
+    contrast: FloatArray
     squares: FloatArray
-    mass: float
+    mass: FloatArray
     plain: FloatArray
 
     @property
-    def low(self) -> float:
-        """The actual class in null standard deviations."""
-        return self._standard(0)
+    def standardised(self) -> FloatArray:
+        """Both classes in null standard deviations, (m, 2)."""
+        return _ratio(self.sides, np.sqrt(self.variances))
 
     @property
-    def high(self) -> float:
-        """The predicted class in null standard deviations."""
-        return self._standard(1)
-
-    def _standard(self, side: int) -> float:
-        sd = float(np.sqrt(self.variances[side]))
-        return float(self.sides[side]) / sd if sd > 0 else 0.0
+    def studentised(self) -> FloatArray:
+        """The contrasts in observed standard deviations, (m,)."""
+        by_cluster = self.squares.shape[1] > 1
+        total = np.square(self.squares).sum(axis=1) if by_cluster else self.squares[:, 0]
+        return _ratio(self.contrast, np.sqrt(total))
 
     @property
-    def studentised(self) -> float:
-        """The contrast in observed standard deviations."""
-        by_cluster = self.squares.size > 1
-        total = np.square(self.squares).sum() if by_cluster else self.squares[0]
-        return self.contrast / float(np.sqrt(total)) if total > 0 else 0.0
-
-    @property
-    def moved(self) -> float:
-        """Mean probability that should have gone to the actual class."""
-        lacks, extra = self.plain.tolist()
-        return max(min(lacks, -extra), 0.0) / self.mass if self.mass > 0 else 0.0
+    def moved(self) -> FloatArray:
+        """Mean probability that should have gone to the actual class, (m,)."""
+        lacks, extra = self.plain.T
+        return _ratio(np.maximum(np.minimum(lacks, -extra), 0.0), self.mass)
 
 
-def _sides(table: ClassTable, number: int, signs: BoolArray) -> tuple[int, int, int]:
-    """The class that is too low, the one that is too high, and the function."""
-    first, second, g = table.law.pairs[number].tolist()
-    return (first, second, g) if signs[number] else (second, first, g)
+def _ratio(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
 
-def _observed_sums(
-    table: ClassTable, judged: Sequence[int], signs: BoolArray
-) -> dict[int, _PairSums]:
+def _observed_sums(table: ClassTable, judged: Sequence[int], sides: IntArray) -> _PairSums:
     """Sums of the observed residuals for some contrasts, in one pass over the rows."""
     checks = table.checks
-    functions = sorted({int(table.law.pairs[number, 2]) for number in judged})
-    contrasts, place = checks.contrasts.some(functions), {g: k for k, g in enumerate(functions)}
+    functions, places = np.unique(table.law.pairs[judged, 2], return_inverse=True)
     whole = checks.survey.source.in_memory
     cluster = None if whole is None else whole.cluster
-    asked = []
-    for number in judged:
-        actual, predicted, g = _sides(table, number, signs)
-        asked.append(_Asked(actual, predicted, place[g], float(table.law.level[number])))
-    pairs = _PairSumming(
-        contrasts, tuple(asked), None if cluster is None else int(cluster.max()) + 1
-    )
-    work = RowwiseWork(pairs, checks.unit, None)
-    found: _SumsOfPairs = checks.engine.run(checks.survey, [], None, [work]).works[0]
-    return dict(zip(judged, found.pairs, strict=True))
-
-
-@dataclass(frozen=True)
-class _SumsOfPairs(Additive):
-    pairs: tuple[_PairSums, ...]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A contrast: two classes, the place of its function, and what its level takes off."""
-
-    actual: int
-    predicted: int
-    place: int
-    level: float
+    clusters = None if cluster is None else int(cluster.max()) + 1
+    contrasts, levels = checks.contrasts.some(functions.tolist()), table.law.level[judged]
+    summing = _PairSumming(contrasts, sides, places, levels, clusters)
+    work = RowwiseWork(summing, checks.unit, None)
+    sums: _PairSums = checks.engine.run(checks.survey, [], None, [work]).works[0]
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,27 +138,25 @@ class _PairSumming:
     """What some rows contribute to the sums of contrasts; workers are sent it."""
 
     contrasts: Contrasts
-    asked: tuple[_Asked, ...]
+    sides: IntArray
+    places: IntArray
+    levels: FloatArray
     clusters: int | None
 
-    def __call__(self, rows: Rows, w: FloatArray) -> _SumsOfPairs:
-        along = self.contrasts.matrix(rows.points) * w
-        return _SumsOfPairs(tuple(self._of_pair(one, rows, along, w) for one in self.asked))
-
-    def _of_pair(self, asked: _Asked, rows: Rows, along: AnyArray, w: FloatArray) -> _PairSums:
-        sides = [asked.actual, asked.predicted]
-        plain, p = along[asked.place], rows.predictions[:, sides]
-        phi = plain - asked.level * w
-        residuals = np.stack([(rows.codes == k) - rows.predictions[:, k] for k in sides])
-        parts = phi * (residuals[0] - residuals[1])
-        squares = np.array([np.square(parts).sum()])
-        if self.clusters is not None and rows.cluster is not None:
-            squares = np.bincount(rows.cluster, parts, self.clusters).astype(float)
+    def __call__(self, rows: Rows, w: FloatArray) -> _PairSums:
+        plain = (self.contrasts.matrix(rows.points) * w)[self.places]  # (m, n)
+        phi = plain - self.levels[:, None] * w
+        e, p = rows.residuals[:, self.sides], rows.predictions[:, self.sides]  # (n, m, 2)
+        parts = phi * (e[..., 0] - e[..., 1]).T
+        squares = np.square(parts).sum(axis=1, keepdims=True)
+        if rows.cluster is not None:
+            cluster, count = rows.cluster, self.clusters or 0
+            squares = np.array([np.bincount(cluster, own, count) for own in parts])
         return _PairSums(
-            sides=residuals @ phi,
-            variances=np.square(phi) @ (p * (1 - p)),
-            contrast=float(parts.sum()),
+            sides=np.einsum("mn,nms->ms", phi, e),
+            variances=np.einsum("mn,nms->ms", np.square(phi), p * (1 - p)),
+            contrast=parts.sum(axis=1),
             squares=squares,
-            mass=float(plain.sum()),
-            plain=residuals @ plain,
+            mass=plain.sum(axis=1),
+            plain=np.einsum("mn,nms->ms", plain, e),
         )

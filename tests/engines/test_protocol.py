@@ -11,6 +11,7 @@ import pytest
 
 import itrust as it
 from itrust import nulls
+from itrust.data import FileSet
 from itrust.engines import Auto, Drawing, Engine, Factor, Purpose, Tiles, accumulate_all, as_engine
 from itrust.kernels import RBF, LocalKernel
 
@@ -36,16 +37,13 @@ def scan(tmp_path):
 @pytest.fixture
 def passes(monkeypatch):
     """How often the file is opened for its rows."""
-    from itrust.data import file_set
+    opened, read = [], FileSet.batches
 
-    opened = []
-    read = file_set.sound_batches
-
-    def counted(part, *settings):
+    def counted(files, part, *settings):
         opened.append(part.path)
-        return read(part, *settings)
+        return read(files, part, *settings)
 
-    monkeypatch.setattr(file_set, "sound_batches", counted)
+    monkeypatch.setattr(FileSet, "batches", counted)
     return opened
 
 

@@ -99,12 +99,8 @@ class FileSet:
 
     def only(self, *files: Path) -> FileSet:
         """The same with some of the files."""
-        return replace(
-            self,
-            files=files,
-            partitions=self.partitions.only(files),
-            snapshot=self.snapshot.only(files),
-        )
+        partitions, snapshot = self.partitions.only(files), self.snapshot.only(files)
+        return replace(self, files=files, partitions=partitions, snapshot=snapshot)
 
     @cached_property
     def names(self) -> list[str]:
@@ -259,10 +255,7 @@ class FileSet:
             ) from None
 
     def row_of(self, row: int) -> tuple[Path, int]:
-        """The file that a row of all files stands in, and its number there, both from 0.
-
-        The rows are counted again: for the sake of an error, which is rare.
-        """
+        """The file that a row of all files stands in, and its number there, both from 0."""
         for path in self.files:
             rows = sum(b.num_rows for b in self.batches(FilePart(path), self.names[:1]))
             if row < rows:

@@ -1,8 +1,7 @@
 """Where rows are: the files that a path, a pattern or a folder means, and what they were at first.
 
 Names of folders such as `year=2020` are columns, as Hive and Spark write them. A file is known by
-its size and the time of its last change: what is read twice must be the same. Standard input is
-kept in a file.
+its size and the time of its last change. Standard input is kept in a file.
 """
 
 from __future__ import annotations
@@ -180,9 +179,8 @@ class Partitions:
 
     def only(self, files: Iterable[Path]) -> Partitions:
         """The same for some files; keys have the types that they have in all files."""
-        return replace(
-            self, values={path: self.values[path] for path in files if path in self.values}
-        )
+        values = {path: self.values[path] for path in files if path in self.values}
+        return replace(self, values=values)
 
     def value_of(self, key: str, path: Path) -> pa.Scalar:
         """The value of a key for all rows of a file; refuses a file whose folders lack it."""

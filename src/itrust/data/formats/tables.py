@@ -15,10 +15,9 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,15 +42,7 @@ from itrust.data.formats.base import (
 ZIP, BLOCK_BYTES = b"PK\x03\x04", 2**20
 PLACE, PLACE_BYTES = re.compile(rb"""\sr=["']([A-Z]{0,3})([0-9]{1,7})["']"""), 16  # of a cell
 CELL_BYTES = 32  # that the reader keeps for every place between the first and the last cell
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,  # a compression that is not known here
-    RuntimeError,  # a part that is encrypted
-)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 PANIC = "PanicException"  # of Rust; it is no Exception, and nobody can import it
 NOTHING = pa.array(pa.csv.ConvertOptions().null_values, pa.string())  # as in a text file
 DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -62,12 +53,8 @@ VALUE_BYTES, MAX_BYTES = 64, 2**28  # of a value at least, as Python holds it; o
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """The rows of a sheet, whose first row holds the names of the columns.
-
-    `others` are the other sheets, `nameless` the letters of columns with values but no name.
-    """
+class Sheet(NamedTuple):
+    """The rows of a sheet, its other sheets, and the letters of columns that have no name."""
 
     name: str
     rows: pa.Table
@@ -125,7 +112,9 @@ def _read_sheet(kind: Excel, file: Path, name: str | None, _state: tuple[int, in
             raise refused(file, "{file} holds no sheet; is it whole?")
         if name is not None:
             kind.refuse_lack_of_table(name, book.sheet_names, file)
-        return _sheet_of(package, book, name or _first_visible(book), file)
+        names: list[str] = book.sheet_names
+        seen = (sheet for sheet in names if book.load_sheet(sheet, n_rows=0).visible == "visible")
+        return _sheet_of(package, book, name or next(seen, names[0]), file)
     except package.FastExcelError as error:
         raise unreadable(file, error) from None
     except BaseException as error:
@@ -161,11 +150,8 @@ def _refuse_damaged_parts(file: Path) -> None:
                         last = max((last, *(int(row) for _, row in places)))
                         tail = block[-PLACE_BYTES:]
                 if CELL_BYTES * last * max(map(_number_of, columns)) > room_for():
-                    raise unreadable(
-                        file,
-                        f"a sheet has {last} rows",
-                        "is it whole, and no cell far away from the others?",
-                    )
+                    cure = "is it whole, and no cell far away from the others?"
+                    raise unreadable(file, f"a sheet has {last} rows", cure)
     except InputError:  # which is a ValueError, and has its sentence
         raise
     except DAMAGE as error:
@@ -181,12 +167,6 @@ def _letters(number: int) -> str:
     """The letters of a column in a sheet, of its number from 0."""
     before, last = divmod(number, 26)
     return (_letters(before - 1) if before else "") + chr(ord("A") + last)
-
-
-def _first_visible(book: Any) -> str:
-    names: list[str] = book.sheet_names
-    visible = (name for name in names if book.load_sheet(name, n_rows=0).visible == "visible")
-    return next(visible, names[0])
 
 
 def _sheet_of(package: Any, book: Any, name: str, file: Path) -> Sheet:

@@ -118,5 +118,5 @@ def test_stata_rows_are_recalibrated_into_a_file_of_another_format(folder):
 def test_formats_that_are_only_read_are_no_place_for_results(name, folder):
     as_csv(rows(), folder / "fit.csv")
     told = run("recalibrate", "fit.csv", *COLUMNS, "--apply", "fit.csv", "--out", name).stderr
-    assert "--out must end with one of '.csv', '.tsv', '.parquet', '.feather', '.jsonl'" in told
+    assert "--out must end with one of '.csv', '.tsv', '.jsonl', '.parquet', '.feather'" in told
     assert not (folder / name).exists()

@@ -70,6 +70,7 @@ from itrust.data.oddities import (
 )
 from itrust.data.points import Points, called_impossible
 from itrust.data.predicates import (
+    CUT_LEVELS,
     OTHER_NAME,
     PREDICTION,
     RESERVED,
@@ -120,6 +121,7 @@ from itrust.data.sample import (
 )
 from itrust.data.selection import SelectionCounts, without_codes
 from itrust.data.survey import (
+    COUNTED_LEVELS,
     DESIGN_ROWS,
     Candidates,
     Census,

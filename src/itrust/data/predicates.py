@@ -34,7 +34,7 @@ ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 RESERVED = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
 OPERATORS = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 TENTHS = 10
-MAX_LEVELS = 40
+CUT_LEVELS = 40  # of a category that are parts of it
 FREQUENT = 0.01  # levels with this share of the rows are never left out
 FEW_DIGITS, ALL_DIGITS = 3, 17
 MOST_PLACES = 16  # behind the point
@@ -645,7 +645,7 @@ def cut_of(column: Column, parts: int = TENTHS) -> tuple[Predicate, ...]:
     if column.kind in ("number", "date") and values.size > TENTHS:
         cut += parts_of(column, parts)
     elif values.size > 1:
-        number = max(MAX_LEVELS, int(np.sum(counts >= FREQUENT * len(column))))
+        number = max(CUT_LEVELS, int(np.sum(counts >= FREQUENT * len(column))))
         frequent = values[np.argsort(-counts, kind="stable")][:number]
         cut += [level_of(column, value) for value in frequent]
     return (*cut, Missing(column.name)) if column.missing.any() else tuple(cut)

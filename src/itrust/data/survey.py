@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXTRACT_ROWS = 100_000
 DESIGN_ROWS = 500_000  # of whole clusters, that an audit of a design takes at most
 RUN_ROWS, RUNS = 50, 400  # rows that follow each other, and how many such stretches
-MAX_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
+COUNTED_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
 
 
 class Source(Protocol):
@@ -105,7 +105,7 @@ class ValueCounts:
             counts = np.bincount(column.values[~column.missing], minlength=len(column.levels))
             values = {column.levels[k]: int(counts[k]) for k in np.flatnonzero(counts)}
             codes = dict(zip(column.levels, column.codes, strict=True)) if column.codes else {}
-            return cls(values if len(values) <= MAX_LEVELS else None, codes)
+            return cls(values if len(values) <= COUNTED_LEVELS else None, codes)
         head = np.unique(column.values[:1_000])  # nearly always enough to see that there are many
         if np.count_nonzero(~np.isnan(head)) > MAX_VALUES:
             return cls(None)
@@ -120,7 +120,7 @@ class ValueCounts:
         both = dict(self.values)
         for value, count in other.values.items():
             both[value] = both.get(value, 0) + count
-        few = len(both) <= (MAX_LEVELS if is_category else MAX_VALUES)
+        few = len(both) <= (COUNTED_LEVELS if is_category else MAX_VALUES)
         return ValueCounts(both if few else None, {**self.codes, **other.codes})
 
     def completed(self, column: Column) -> Column:

@@ -1,6 +1,10 @@
 """How many levels of a category, or values of a number, count: one limit for each purpose."""
 
-from itrust.data import MAX_VALUES as MAX_VALUES  # of a number, up to which they may be codes
+# These are settled where rows are read: levels that a first pass counts (a category of more names
+# rows, not groups), levels that a cut of a column shows, and values of a number that may be codes.
+from itrust.data import COUNTED_LEVELS as COUNTED_LEVELS
+from itrust.data import CUT_LEVELS as CUT_LEVELS
+from itrust.data import MAX_VALUES as MAX_VALUES
 
 # A check of a level costs a row of the bank and a share of its family's weight. What lies beyond
 # is checked together by a kernel, so nothing is lost but the name of the level.

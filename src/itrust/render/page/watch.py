@@ -17,9 +17,10 @@ from itrust.render.page.html import assembled, own_file
 from itrust.render.page.words import MINUS
 from itrust.render.text.watch import NUMBERS
 from itrust.render.text.watch_parts import ends_text, evidence_text
+from itrust.terms import SHOWN_LEVELS
 from itrust.watch import REPORT_SCHEMA, Watch, WatchReport, watch_report
 
-MAX_BATCHES, MAX_FINDINGS, MAX_LEVELS = 100, 20, 40  # rows of tables
+MAX_BATCHES, MAX_FINDINGS = 100, 20  # rows of tables
 MAX_POINTS = 400  # of a line; of more batches the extremes of neighbours are drawn
 FEW_POINTS = 60  # that are marked
 LOWEST = -2.0  # digits of the evidence; what is below is drawn there
@@ -112,9 +113,9 @@ def watch_content(
         ],
         "numbers_over": over,
         "numbers_note": f"{NUMBERS[0].upper()}{NUMBERS[1:]}",
-        "levels": _levels([*facts["levels"][:1], *levels[:MAX_LEVELS]]),
+        "levels": _levels([*facts["levels"][:1], *levels[:SHOWN_LEVELS]]),
         "levels_over": over if facts["promise"] == "ever" else "batches since bets began",
-        "more_levels": max(len(levels) - MAX_LEVELS, 0),
+        "more_levels": max(len(levels) - SHOWN_LEVELS, 0),
         "batches": [_batch(own, number) for number, own in reversed(last)],
         "means": ("top label right", "mean top probability")
         if facts["classes"]

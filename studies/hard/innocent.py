@@ -12,9 +12,7 @@ import numpy as np
 
 import itrust as it
 from hard.kit import Section, repeated, share, table
-from itrust.calibration import Finding, prepared_test
-from itrust.calibration.evidence import findings_of
-from itrust.calibration.results import evidence_of
+from itrust.calibration import Finding, evidence_of, findings_of, prepared_test
 
 DRAWS = 99
 

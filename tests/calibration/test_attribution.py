@@ -9,12 +9,17 @@ import pytest
 
 import itrust as it
 from itrust import Sample, nulls
-from itrust.calibration import Finding, Shape, prepared_test
+from itrust.calibration import (
+    JOINT_FAMILIES,
+    Finding,
+    Shape,
+    evidence_of,
+    findings_of,
+    log_tails,
+    prepared_test,
+    step_down,
+)
 from itrust.calibration import attribution as module
-from itrust.calibration.attribution import log_tails
-from itrust.calibration.evidence import findings_of
-from itrust.calibration.multiplicity import step_down
-from itrust.calibration.results import JOINT_FAMILIES, evidence_of
 from itrust.data import Everywhere
 from itrust.engines import Factor, Tiles
 

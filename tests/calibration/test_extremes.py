@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.calibration.evidence import MAX_DESCRIBED, described
+from itrust.calibration import MAX_DESCRIBED, described
 from itrust.data import Everywhere
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
+from itrust.calibration import symmetric_checks
 from itrust.calibration.multiclass import (
     ClassDrawing,
     class_table,
@@ -18,7 +19,6 @@ from itrust.calibration.multiclass import (
     top_label,
     trace_of_products,
 )
-from itrust.calibration.prepared import symmetric_checks
 from itrust.engines import Auto, Drawing, Engine, Tiles, accumulate_all
 from itrust.nulls import Categorical, CategoricalCopula, Rademacher
 from oracles import plausible

@@ -12,6 +12,7 @@ from itrust.calibration.assumptions import (
     Autocorrelation,
     residual_autocorrelation,
 )
+from itrust.calibration.attribution import log_tails
 from itrust.calibration.bins import Bins, EqualMass, Sums, bin_sums
 from itrust.calibration.dictionary import (
     Dictionary,
@@ -20,6 +21,7 @@ from itrust.calibration.dictionary import (
     direction_dictionary,
     make_bank,
 )
+from itrust.calibration.evidence import MAX_DESCRIBED, described, findings_of
 from itrust.calibration.inputs import checked_draws, checked_source, null_warnings
 from itrust.calibration.interval import (
     BoundFinding,
@@ -49,7 +51,7 @@ from itrust.calibration.multiclass import (
     top_label,
 )
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scoring
+from itrust.calibration.pipeline import Scores, Scoring
 from itrust.calibration.power import (
     MIN_CLUSTERS,
     Clustering,
@@ -66,7 +68,14 @@ from itrust.calibration.power import (
     within_pairs,
     worst_of,
 )
-from itrust.calibration.results import JOINT_FAMILIES, CalibrationResult, Finding, Refusal
+from itrust.calibration.prepared import symmetric_checks
+from itrust.calibration.results import (
+    JOINT_FAMILIES,
+    CalibrationResult,
+    Finding,
+    Refusal,
+    evidence_of,
+)
 from itrust.calibration.scores import (
     ReliabilityCurve,
     curve_of_bins,

@@ -8,16 +8,16 @@ RELEASE := .venv-release/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 PYTHONS ?= 3.11 3.12 3.13 3.14
-.PHONY: demo test quick pages tables pictures charts lint types unit browser format docs data bench study paper fuzz oldest \
+.PHONY: demo test nightly quick pages tables pictures charts lint types unit browser format docs data bench study paper fuzz oldest \
 	release-check committed dist smoke installed pythons hashes clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html --rows homes.csv
 
-test: lint types unit     ## everything CI checks
+test: lint types unit     ## everything that a landing is checked by, in ten minutes
 
 quick: .venv/test         ## what fits between two edits: all tests but the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not slow" tests src release website
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not slow and not nightly" tests src release website
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -28,7 +28,13 @@ types: .venv/test
 
 # One BLAS thread a worker; the package's own threads follow OMP_NUM_THREADS.
 unit: .venv/test browser
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not nightly"
+
+# Everything that is too long for every landing: all tests, damaged inputs, killed commands, the oldest versions.
+nightly: lint types browser  ## all tests, those of `make test` and the long ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+	$(MAKE) fuzz SECONDS=60
+	$(MAKE) oldest
 
 # Debian's Chromium for the tests of the page. Where it cannot be installed, those tests fail and say so
 # (ITRUST_NO_BROWSER=1 goes without).

@@ -39,6 +39,7 @@ PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("
 # Packages whose results users hold.
 RESULTS = ("auditing", "bias", "calibration", "data", "overturn")
 STARTS = ("sh", "console", "python", "toml", "yaml", "json")
+EVERY_TIME = ("index.md", "tutorial.md", "howto/audit-a-file.md")  # the other pages run nightly
 
 
 def with_code() -> list[object]:
@@ -50,6 +51,7 @@ def with_code() -> list[object]:
             # A cluster's own processes and sockets warn as they please, and so does MLflow.
             free = "LocalCluster" in text or "import mlflow" in text
             marks = [pytest.mark.filterwarnings("ignore")] if free else []
+            marks += [] if name in EVERY_TIME else [pytest.mark.nightly]
             found.append(pytest.param(name, marks=marks, id=name))
     return found
 
@@ -160,6 +162,7 @@ def is_elsewhere(link: str) -> bool:
     return bool(parts.netloc) or parts.scheme in ("http", "https", "mailto")
 
 
+@pytest.mark.nightly
 def test_every_link_and_picture_of_the_site_is_there(site, pages):
     broken = []
     for page, found in pages.items():

@@ -23,6 +23,7 @@ def bytes_of(folder, name):
     return [(folder / f"{name}.{kind}").read_bytes() for kind in ("json", "svg", "png")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.usefixtures("data_folder")
 def test_the_same_seeds_give_the_same_files(name, tmp_path):
@@ -35,6 +36,7 @@ def test_the_same_seeds_give_the_same_files(name, tmp_path):
     assert item.lines
 
 
+@pytest.mark.nightly
 def test_two_processes_give_the_files_of_one(tmp_path, monkeypatch):
     study = BY_NAME["type1"]
     for workers in ("1", "2"):
@@ -43,6 +45,7 @@ def test_two_processes_give_the_files_of_one(tmp_path, monkeypatch):
     assert bytes_of(tmp_path / "1", "type1") == bytes_of(tmp_path / "2", "type1")
 
 
+@pytest.mark.nightly
 def test_without_the_published_predictions_a_forest_is_fitted(
     monkeypatch, data_folder, data_file, tmp_path
 ):

@@ -50,7 +50,7 @@ def script():
     return runpy.run_path(str(ROOT / "website" / "pictures.py"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_script_draws_every_picture_of_its_folder_as_it_is(script, tmp_path):
     only_with_pinned("matplotlib")
     made = script["draw"](tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 AUDIT = (
     "audit in/rows.csv --prob p --prob p2 --task mean(age) --draws 39 --json audit.json --report "

@@ -19,7 +19,7 @@ def test_every_folder_of_the_corpus_belongs_to_a_target():
     assert {path.name for path in CORPUS.iterdir() if path.is_dir()} <= set(TARGETS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.fresh])
 def test_fresh_inputs_are_refused_or_read(name):
     tally = fuzz(name, seed=1, first=0, count=TARGETS[name].fresh, seconds=600)

@@ -259,7 +259,7 @@ def test_the_edge_is_half_the_way_to_the_next_prediction():
     assert edge_of(np.linspace(0.2, 0.8, 100)) == pytest.approx(0.005)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_compare_judges_on_other_rows_by_the_exact_test():
     calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
     table = compare({"steps": Isotonic(), "ours": Local()}, calibration, test, draws=199, rng=0)

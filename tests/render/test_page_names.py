@@ -11,7 +11,7 @@ from itrust._core import printable, shown_name
 from itrust.render import page
 from itrust.render.page.content import LONG_NAME
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 PAGES = 5  # of about 30 names each: all that are known, and some that are made up
 TOUR = (Path(__file__).parent / "names_tour.js").read_text(encoding="utf-8")

@@ -153,7 +153,7 @@ def test_counters_that_contradict_each_other_are_refused(saved, tmp_path):
         it.Watch.load(path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_thousand_batches_take_less_than_2_megabytes(tmp_path):
     rng = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import pytest
 import itrust as it
 from itrust import InputError, Sample, simulate
 from itrust.calibration import detectable_by, prepared_test
-from itrust.calibration.power import PowerSetting
+from itrust.calibration.power import Sensitivity
 from itrust.data import Between, Everywhere, Level, Missing, cut_of
 
 
@@ -62,9 +62,9 @@ def test_rare_events_keep_most_of_the_promised_power():
     rng = np.random.default_rng(0)
     x = {"x": rng.normal(size=400), "g": rng.choice(list("abcde"), 400)}
     rare = Sample(np.zeros(400), np.full(400, 0.03), x)
-    setting = PowerSetting.of(rare, draws=199, rng=0)
+    setting = Sensitivity.of(rare, draws=199, rng=0)
     for region in setting.regions()[::4]:
-        up, _ = setting.sensitivity.smallest_both(region, 0.8)
+        up, _ = setting.smallest_both(region)
         assert setting.simulated_power(region.where, up, 200) > 0.62, region.where
 
 

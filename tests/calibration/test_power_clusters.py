@@ -8,7 +8,7 @@ from scipy.stats import norm, t
 
 import itrust as it
 from itrust import InputError, Sample
-from itrust.calibration.power import ClusterLaw, PowerSetting, assumed_clustering
+from itrust.calibration.power import ClusterNoise, Sensitivity, assumed_clustering
 
 CLUSTERS, ROWS, RHO = 60, 20, 0.2
 
@@ -149,9 +149,9 @@ def test_sums_along_features_have_the_naive_variance(wards):
         cluster=wards.cluster[rows] % 12,
     )
     clustering = assumed_clustering(some, 0.3, careful=True)
-    setting = PowerSetting.of(some, draws=99, rng=0, clustering=clustering)
+    setting = Sensitivity.of(some, draws=99, rng=0, clustering=clustering)
     bank = setting.prepared.bank
-    law = ClusterLaw.of(clustering, some, bank)
+    law = ClusterNoise(clustering, some, bank)
     noise = (
         bank.matrix(some.points) * some.weights_or_ones * np.sqrt(some.p * (1 - some.p)) / bank.unit
     )
@@ -183,10 +183,10 @@ def test_sums_along_features_have_the_naive_variance(wards):
 
 def test_many_clusters_are_stood_for_by_some(monkeypatch, wards):
     clustering = assumed_clustering(wards, 0.2, careful=True)
-    bank = PowerSetting.of(wards, draws=99, rng=0, clustering=clustering).prepared.bank
-    whole = ClusterLaw.of(clustering, wards, bank).effects
+    bank = Sensitivity.of(wards, draws=99, rng=0, clustering=clustering).prepared.bank
+    whole = ClusterNoise(clustering, wards, bank).effects
     monkeypatch.setattr("itrust.calibration.power.clusters.MAX_CLUSTERS", 40)
-    some = ClusterLaw.of(clustering, wards, bank).effects
+    some = ClusterNoise(clustering, wards, bank).effects
     assert np.median(np.abs(some / whole - 1)) < 0.2
 
 

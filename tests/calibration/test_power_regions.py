@@ -9,7 +9,7 @@ import pytest
 import itrust as it
 from itrust import Sample
 from itrust.calibration import Dictionary
-from itrust.calibration.power import PowerSetting, cuts_of, left_out, pairs_of
+from itrust.calibration.power import Sensitivity, cuts_of, left_out, pairs_of
 from itrust.data import Between, Missing, cut_of
 
 SHIFTS = np.array([0.1, 0.2, 0.3])
@@ -36,7 +36,7 @@ def two_categories(n, levels, seed=0, p=(0.02, 0.12)):
 
 
 def setting_of(sample, dictionary=None, draws=199):
-    return PowerSetting.of(sample, checks=dictionary, draws=draws, rng=0)
+    return Sensitivity.of(sample, checks=dictionary, draws=draws, rng=0)
 
 
 def test_pairs_are_those_of_a_double_loop():
@@ -85,7 +85,8 @@ def test_more_than_twenty_covariates_are_not_crossed_and_named():
     s = Sample(rng.random(150) < 0.5, np.full(150, 0.5), x)
     assert left_out(s.points) == ((), ("x20", "x21"))
     only = it.default_dictionary(s).only(families=["overall"])
-    assert setting_of(s, only, draws=19).left_out == ((), ("x20", "x21"))
+    found = it.detectable(s, dictionary=only, draws=19, simulations=0, rng=0).coverage
+    assert (found.uncut, found.uncrossed) == ((), ("x20", "x21"))
     names = {
         name for cut in pairs_of(s.points, s.points) for part in cut.parts for name in part.names
     }
@@ -123,13 +124,13 @@ def test_the_power_of_a_pair_is_that_of_simulated_samples(families):
     every = it.default_dictionary(sample)
     setting = setting_of(sample, every.only(families=families) if families else {"mine": kernel})
     for region in list(setting.pairs())[::6]:
-        up, _ = setting.sensitivity.smallest_both(region, 0.8)
+        up, _ = setting.smallest_both(region)
         assert 0.68 < setting.simulated_power(region.where, up, 200) < 0.92, region.where
 
 
 def test_the_best_checks_are_found_and_together_see_no_less():
     setting = setting_of(mixed())
-    sensitivity = setting.sensitivity
+    sensitivity = setting
     singles = np.flatnonzero(sensitivity.bank.single >= 0)
     for region in list(setting.pairs())[::9]:
         area = replace(region, forms=singles[:0], kernels=singles[:0])
@@ -148,7 +149,7 @@ def test_kernels_know_every_part_of_a_sorted_file():
     x = {"g": np.sort(rng.choice(list("abcdef"), n))}
     s = Sample(rng.random(n) < 0.5, np.full(n, 0.5), x)
     found = setting_of(s, {"mine": it.kernels.Delta().on("g")}, draws=99)
-    shifts = [found.sensitivity.smallest_both(region, 0.8)[0] for region in found.regions()[1:]]
+    shifts = [found.smallest_both(region)[0] for region in found.regions()[1:]]
     assert max(shifts) < 1.3 * min(shifts)
 
 
@@ -160,10 +161,10 @@ def test_two_categories_of_eight_levels_promise_nothing_about_their_pairs():
     for pair in pairs:  # rows count as in the whole, not as among those that stand for it
         inside = pair.times * pair.rows.size / setting.pilot.p.size
         assert inside == pytest.approx(pair.where.rows(sample.points).mean())
-        assert setting.sensitivity.power(pair, np.array([0.05, 0.07])).max() < 0.4
+        assert setting.power(pair, np.array([0.05, 0.07])).max() < 0.4
     assert len(pairs) > 55
     for region in setting.regions():
-        assert setting.sensitivity.smallest_both(region, 0.8)[0] < 0.05
+        assert setting.smallest_both(region)[0] < 0.05
 
 
 def test_the_rows_that_are_needed_are_those_of_the_neediest_pair():

@@ -2,21 +2,13 @@
 
 from itrust.calibration.power.clusters import (
     MIN_CLUSTERS,
-    ClusterLaw,
+    ClusterNoise,
     assumed_clustering,
     design_effect,
     intra_cluster_correlation,
     within_pairs,
 )
-from itrust.calibration.power.detecting import (
-    PowerSetting,
-    cuts_of,
-    detectable,
-    detectable_by,
-    left_out,
-    pairs_of,
-    sample_size,
-)
+from itrust.calibration.power.detecting import detectable, detectable_by, sample_size
 from itrust.calibration.power.results import (
     Clustering,
     Coverage,
@@ -26,4 +18,10 @@ from itrust.calibration.power.results import (
     SampleSize,
     worst_of,
 )
-from itrust.calibration.power.sensitivity import sobol_points
+from itrust.calibration.power.sensitivity import (
+    Sensitivity,
+    cuts_of,
+    left_out,
+    pairs_of,
+    sobol_points,
+)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -104,7 +104,12 @@ def intra_cluster_correlation(
             "{argument} has no cluster with two rows whose labels can vary", argument="sample"
         )
     estimate = float(shown.sum()) / total
-    jackknifed = _jackknifed(shown, possible, design)
+    left = total - possible  # without one cluster at a time
+    without = np.divide(
+        shown.sum() - shown, left, out=np.full(left.shape, estimate), where=left > 0
+    )
+    off = design.centred((design.clusters - 1) / design.clusters * without)
+    jackknifed = float(np.square(off).sum())
     # Of two rows E[e^2 e'^2] = v v' + icc s s' (1 - 2p) (1 - 2p'): the variance from independent
     # labels, and what an icc of 1 adds to it, for residuals of rare events are skewed.
     spread, growth = (
@@ -114,7 +119,7 @@ def intra_cluster_correlation(
     partners = total / float(np.square(w) @ v)
 
     def stderr(icc: float) -> float:
-        return math.sqrt(max(jackknifed**2, spread + max(growth, 0.0) * max(icc, 0.0)))
+        return math.sqrt(max(jackknifed, spread + max(growth, 0.0) * max(icc, 0.0)))
 
     def end(quantile: float) -> float:
         """An end of the interval, on the scale of the log of the design effect of the mean."""
@@ -149,19 +154,13 @@ def design_effect(noise: AnyArray, design: Design, icc: float) -> FloatArray:
     return np.asarray(1 - icc + icc * ratio)
 
 
-def _jackknifed(shown: FloatArray, possible: FloatArray, design: Design) -> float:
-    """Standard error of the ratio of two sums over clusters, by leaving out one at a time."""
-    left = possible.sum() - possible
-    ratio = shown.sum() / possible.sum()
-    without = np.divide(shown.sum() - shown, left, out=np.full(left.shape, ratio), where=left > 0)
-    share = (design.clusters - 1) / design.clusters
-    return float(np.sqrt(np.square(design.centred(share * without)).sum()))
-
-
-def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Clustering | None:
+def assumed_clustering(source: Source, icc: float | None, *, careful: bool) -> Clustering | None:
     """Settle how alike labels of a cluster are taken to be."""
     sample = source.in_memory
-    stated = None if icc is None else _checked(icc)
+    if icc is not None and not (isinstance(icc, Real) and 0 <= icc <= 1):
+        raise InputError(
+            "{argument} must lie between 0 and 1, not {value}", argument="icc", value=icc
+        )
     if sample is not None and sample.design.known_by_replicates:
         raise InputError(
             "{argument} has replicate weights alone, which do not tell how far rows of a cluster "
@@ -171,7 +170,7 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
             settings=(Setting("cluster"),),
         )
     if sample is None or sample.cluster is None:
-        if stated is None:
+        if icc is None:
             return None
         raise InputError(
             "{argument} is about rows of a cluster, and there are no clusters",
@@ -180,17 +179,16 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
             hint="name them with {settings}",
             settings=(Setting("cluster"),),
         )
-    least, correlation = stated or 0.0, None
     noise = sample.weights_or_ones * np.sqrt(sample.p * (1 - sample.p))
-    if stated is None and within_pairs(noise, sample.design).sum() > 0:
+    used = least = 0.0 if icc is None else float(icc)
+    correlation = None
+    if icc is None and within_pairs(noise, sample.design).sum() > 0:
         try:
             correlation = intra_cluster_correlation(sample)
         except InputError as error:
             raise error.at(hint="state it with {settings}", settings=(Setting("icc"),)) from None
-        value = correlation.upper if careful else correlation.estimate
-        stated = min(max(value, 0.0), 1.0)
-        least = 0.0 if careful else stated
-    used = stated or 0.0
+        used = min(max(correlation.upper if careful else correlation.estimate, 0.0), 1.0)
+        least = 0.0 if careful else used
     return Clustering(
         icc=used,
         least_icc=least,
@@ -201,77 +199,40 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
     )
 
 
-def _checked(icc: object) -> float:
-    try:
-        number = float(icc)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise InputError(
-            "{argument} must lie between 0 and 1, not {value}", argument="icc", value=icc
-        )
-    return number
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterLaw:
+class ClusterNoise:
     """What clusters do to sums along features: their variances, and how well these are known."""
 
-    least: float
-    icc: float
-    freedom: float
-    sums: FloatArray
-    alone: FloatArray
-    pilot: IntArray
-    n: int
-
-    @classmethod
-    def of(cls, clustering: Clustering, sample: Sample, bank: Bank) -> ClusterLaw:
-        """Sum the features of a sample over its clusters, or over some that stand for them."""
-        assert sample.cluster is not None
-        unit = np.unique(sample.cluster, return_inverse=True)[1]
-        clusters = int(unit.max()) + 1
-        chosen = np.arange(clusters)
+    def __init__(self, clustering: Clustering, sample: Sample, bank: Bank) -> None:
+        self.ends = clustering.least_icc, clustering.icc
+        self.freedom, self.n = clustering.freedom, sample.n
+        unit, clusters = sample.design.units, sample.design.clusters
+        self.pilot = unit[np.argsort(tickets(0, sample.n))]
+        chosen = np.arange(clusters)  # all, or some that stand for them
         if clusters > MAX_CLUSTERS:
             random = np.random.default_rng(0)
             chosen = np.sort(random.choice(clusters, MAX_CLUSTERS, replace=False))
-        place = np.full(clusters, -1)
-        place[chosen] = np.arange(chosen.size)
-        rows = np.flatnonzero(place[unit] >= 0)
+        rows = np.flatnonzero(np.isin(unit, chosen))
         deviations = sample.weights_or_ones / bank.unit * np.sqrt(sample.p * (1 - sample.p))
         sums = np.zeros((chosen.size, bank.selector.shape[1]))
         alone = np.zeros(bank.selector.shape[1])
         for at in range(0, rows.size, bank.max_rows):
             some = rows[at : at + bank.max_rows]
             noise = deviations[some, None] * bank.matrix(sample.points.take(some)).T
-            members = (np.ones(some.size), (place[unit[some]], np.arange(some.size)))
-            sums += np.asarray(csr_array(members, shape=(chosen.size, some.size)) @ noise)
+            places = np.searchsorted(chosen, unit[some]), np.arange(some.size)
+            members = csr_array((np.ones(some.size), places), shape=(chosen.size, some.size))
+            sums += np.asarray(members @ noise)
             alone += np.square(noise).sum(axis=0)
-        times = clusters / chosen.size
-        return cls(
-            least=clustering.least_icc,
-            icc=clustering.icc,
-            freedom=clustering.freedom,
-            sums=np.sqrt(times) * sums,
-            alone=times * alone,
-            pilot=unit[np.argsort(tickets(0, sample.n))],
-            n=sample.n,
-        )
+        self.sums = np.sqrt(clusters / chosen.size) * sums
+        together = np.square(sums).sum(axis=0)
+        ratio = np.divide(together, alone, out=np.ones_like(together), where=alone > 0)
+        # Design effects of the sums along every feature, (R,).
+        self.effects = np.max([1 + icc * (ratio - 1) for icc in self.ends], axis=0)
 
-    @cached_property
-    def effects(self) -> FloatArray:
-        """Design effects of the sums along every feature, (R,)."""
-        together = np.square(self.sums).sum(axis=0)
-        ratio = np.divide(together, self.alone, out=np.ones_like(together), where=self.alone > 0)
-        return np.asarray(1 + np.maximum(self.least * (ratio - 1), self.icc * (ratio - 1)))
-
-    def covariances(
-        self, columns: IntArray, independent: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def covariances(self, columns: IntArray, independent: FloatArray) -> list[FloatArray]:
         """Null covariances of sums along some features, at both ends of the correlation."""
         sums = self.sums[:, columns]
         shared = sums.T @ sums - independent
-        return independent + self.least * shared, independent + self.icc * shared
+        return [independent + icc * shared for icc in self.ends]
 
     def effect(self, columns: IntArray, scales: FloatArray, independent: FloatArray) -> float:
         """Design effect of a check of several features: the ratio of the norms of covariances."""
@@ -281,10 +242,9 @@ class ClusterLaw:
 
     def shared(self, v: FloatArray) -> SharedNoise:
         """What rows of a cluster share, among the first of those that stand for all."""
-        number = v.size
-        unit = np.unique(self.pilot[:number], return_inverse=True)[1]
-        sums = csr_array((np.sqrt(v), (unit, np.arange(number))))
-        return SharedNoise(v, sums, self.least * self.n / number, self.icc * self.n / number)
+        unit = np.unique(self.pilot[: v.size], return_inverse=True)[1]
+        sums = csr_array((np.sqrt(v), (unit, np.arange(v.size))))
+        return SharedNoise(v, sums, [icc * self.n / v.size for icc in self.ends])
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,14 +253,13 @@ class SharedNoise:
 
     v: FloatArray
     sums: csr_array
-    least: float
-    most: float
+    ends: list[float]
 
     def variance(self, shares: FloatArray) -> FloatArray:
         """Variance of sums of shares times residuals, the larger one of both ends."""
         alone = self.v @ np.square(shares)
         pairs = np.square(self.sums @ shares).sum(axis=0) - alone
-        return np.asarray(alone + np.maximum(self.least * pairs, self.most * pairs))
+        return np.asarray(alone + np.max([end * pairs for end in self.ends], axis=0))
 
     def effect(self, matrix: FloatArray) -> float:
         """How much larger the standard deviation of a form over pairs of rows is."""
@@ -310,6 +269,6 @@ class SharedNoise:
         size = float(np.sum(alone * alone.T))
         if not size > 0:
             return 1.0
-        found = (alone + count * together for count in (self.least, self.most))
-        sizes = [float(np.sum(part * part.T)) / size for part in found]
-        return float(np.sqrt(max(*sizes, 1.0 if self.least == 0 else 1e-12)))
+        forms = (alone + end * together for end in self.ends)
+        sizes = [float(np.sum(form * form.T)) / size for form in forms]
+        return float(np.sqrt(max(*sizes, 1.0 if self.ends[0] == 0 else 1e-12)))

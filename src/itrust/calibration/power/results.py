@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from itrust._core import InputError, Result, did_you_mean
 from itrust.data import Predicate
@@ -14,8 +14,35 @@ SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headl
 MAX_PAIRS = 50  # that are listed in a dict
 
 
+class _Facts:
+    """Values with names, some of which are derived."""
+
+    _derived: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name; a shift is a number, "over 0.5" or "no room".
+        """
+        names = (*vars(self), *self._derived)
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "no room" if math.isnan(value) else "over 0.5"
+    if isinstance(value, Predicate):
+        return str(value)
+    if isinstance(value, _Facts):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True)
-class RegionPower:
+class RegionPower(_Facts):
     """How small a shift in one region is seen.
 
     Attributes
@@ -34,6 +61,7 @@ class RegionPower:
     share: float
     up: float
     down: float
+    _derived = ("shift",)
 
     @property
     def shift(self) -> float:
@@ -46,20 +74,9 @@ class RegionPower:
         """Whether the region has too few rows to make the headline."""
         return self.share < SMALL_SHARE
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Shifts are numbers, "over 0.5" or "no room".
-        """
-        facts = {**vars(self), "where": str(self.where), "shift": self.shift}
-        return {name: _plain(value) for name, value in facts.items()}
-
 
 @dataclass(frozen=True)
-class Coverage:
+class Coverage(_Facts):
     """Which regions a statement about the smallest bias is about: how many of each kind.
 
     Only regions with enough rows count.
@@ -91,25 +108,9 @@ class Coverage:
     uncrossed: tuple[str, ...] = ()
     uncut: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name.
-        """
-        return {**vars(self), "uncrossed": list(self.uncrossed), "uncut": list(self.uncut)}
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return "no room" if math.isnan(value) else "over 0.5"
-
 
 @dataclass(frozen=True)
-class IntraClusterCorrelation:
+class IntraClusterCorrelation(_Facts):
     """How alike labels of a cluster are, given their probabilities.
 
     Attributes
@@ -140,19 +141,9 @@ class IntraClusterCorrelation:
     pairs: int
     confidence: float = 0.95
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name.
-        """
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class Clustering:
+class Clustering(_Facts):
     """How alike labels of a cluster are taken to be, and what that makes of the rows.
 
     Attributes
@@ -183,17 +174,6 @@ class Clustering:
     def is_independent(self) -> bool:
         """Whether it was stated that labels of a cluster are independent."""
         return self.icc == 0 and self.correlation is None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name; the estimate as a dict.
-        """
-        own = self.correlation
-        return {**vars(self), "correlation": None if own is None else own.to_dict()}
 
 
 class _Clustered:
@@ -300,8 +280,8 @@ class Detectable(_Clustered, Result):
         RegionPower
             The smallest shifts that are seen there.
         """
-        found: RegionPower = region_named(where, (*self.regions, *self.pairs))
-        return found
+        region: RegionPower = region_named(where, (*self.regions, *self.pairs))
+        return region
 
     def _facts(self) -> dict[str, Any]:
         return {

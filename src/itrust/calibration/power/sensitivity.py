@@ -19,22 +19,34 @@ that are not there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import reduce
+from itertools import combinations, islice, product
+from operator import and_
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
-from itrust._core import BoolArray, FloatArray, InputError, IntArray
-from itrust.calibration.dictionary.bank import Bank
-from itrust.calibration.pipeline import Scores
-from itrust.calibration.power.clusters import ClusterLaw, SharedNoise
-from itrust.calibration.prepared import Prepared
+from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
+from itrust.calibration.adaptive import PILOT_ROWS, Checks, as_dictionary
+from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
+from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.power.clusters import ClusterNoise
+from itrust.calibration.power.results import SMALL_SHARE, Clustering
+from itrust.calibration.prepared import Prepared, prepare
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
-from itrust.data import Points, Predicate
+from itrust.data import Chunk, Everywhere, Points, Predicate, Sample, Scan, cut_of
+from itrust.engines import EngineChoice, as_engine, weight_unit
+from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
+MAX_ROWS = 10**10
+TENTHS, FIFTHS = 10, 5
+MAX_CUT = 60  # covariates that are looked at one by one, the first ones
+MAX_CROSSED = 20  # covariates that are crossed with one another, the first ones
 SHIFTS = np.array(
     [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.5]
 )
@@ -82,6 +94,71 @@ def sobol_points(dimensions: int, count: int, seed: int) -> FloatArray:
 NORMALS = ndtri(sobol_points(BEST_SINGLES, 256, seed=0))
 
 
+class Cut(NamedTuple):
+    """Regions that share no row, (G,), and which rows they have of those that stand for all."""
+
+    parts: list[Predicate]
+    shares: FloatArray
+    members: csr_array  # (G, m)
+
+
+def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
+    """All rows, then every covariate by itself: levels of a category, tenths of a number."""
+    covariates = islice(_with_parts(points, TENTHS), MAX_CUT)
+    whole: list[Predicate] = [Everywhere()]
+    for parts in (whole, *(parts for _, parts in covariates)):
+        yield _cut([(part,) for part in parts], _codes(parts, points), _codes(parts, pilot))
+
+
+def pairs_of(points: Points, pilot: Points) -> Iterator[Cut]:
+    """Pairs of parts of two covariates with at least 1 % of the rows, numbers in fifths."""
+    covariates = islice(_with_parts(points, FIFTHS), MAX_CROSSED)
+    coded = [(parts, (_codes(parts, points), _codes(parts, pilot))) for _, parts in covariates]
+    for (parts, codes), (others, other_codes) in combinations(coded, 2):
+        pairs, wide = list(product(parts, others)), len(others)
+        whole, some = (
+            np.where((a == len(parts)) | (b == wide), len(pairs), a * np.int64(wide) + b)
+            for a, b in zip(codes, other_codes, strict=True)
+        )
+        yield _cut(pairs, whole, some, SMALL_SHARE)
+
+
+def left_out(points: Points) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the covariates of which no part, and no pair of parts, is looked at."""
+    uncut = islice(_with_parts(points, TENTHS), MAX_CUT, None)
+    uncrossed = islice(_with_parts(points, FIFTHS), MAX_CROSSED, None)
+    return tuple(name for name, _ in uncut), tuple(name for name, _ in uncrossed)
+
+
+def _with_parts(points: Points, number: int) -> Iterator[tuple[str, list[Predicate]]]:
+    """Covariates that differ between rows, in order, and their parts."""
+    cuts = ((column.name, list(cut_of(column, number))) for column in points.columns)
+    return ((name, parts) for name, parts in cuts if parts)
+
+
+def _codes(parts: Sequence[Predicate], points: Points) -> NDArray[np.int16]:
+    """The number of every row's part, small ones for many rows; the last for rows of none."""
+    codes = np.full(len(points), len(parts), dtype=np.int16)
+    for code, part in enumerate(parts):
+        codes[part.rows(points)] = code
+    return codes
+
+
+def _cut(
+    parts: Sequence[tuple[Predicate, ...]],
+    whole: NDArray[np.integer],
+    some: NDArray[np.integer],
+    min_share: float = 0.0,
+) -> Cut:
+    """Regions with enough rows, and with one at least that stands for them."""
+    number = len(parts)
+    counts, standing = (np.bincount(codes, minlength=number)[:number] for codes in (whole, some))
+    kept = np.flatnonzero((counts >= min_share * whole.size) & (standing > 0))
+    inside = (np.ones(some.size), (some, np.arange(some.size)))
+    members = csr_array(inside, shape=(number + 1, some.size))[kept]
+    return Cut([reduce(and_, parts[k]) for k in kept.tolist()], counts[kept] / whole.size, members)
+
+
 @dataclass(frozen=True, eq=False)
 class Area:
     """A region: its place among the rows that stand for all, and the checks that see it best."""
@@ -96,128 +173,160 @@ class Area:
     forms: IntArray
     kernels: IntArray
 
-    def only(self, kept: BoolArray) -> Area:
-        """Keep the singles, or not, and some of the forms and kernels, in this order."""
-        forms, kernels = np.split(kept[1:], [self.forms.size])
-        singles = self.singles[: None if kept[0] else 0]
-        return replace(
-            self, singles=singles, forms=self.forms[forms], kernels=self.kernels[kernels]
-        )
 
-
-@dataclass(frozen=True, eq=False)
-class _Move:
-    """Rows of a region and what shifts do to them: (r, 1) and (r, k) arrays."""
-
-    rows: IntArray
-    moved: FloatArray  # w (truth - p)
-    change: FloatArray  # of the variance w^2 p (1 - p)
-
-
-@dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Power of the best check against a shift of some rows, by normal approximation."""
+    """Power of the best check against a shift of some rows, by normal approximation.
 
-    bank: Bank
-    p: FloatArray
-    weights: FloatArray
-    features: FloatArray
-    expected: FloatArray
-    null_sd: FloatArray
-    covariances: dict[int, tuple[FloatArray, ...]]
-    kernels: tuple[_Dense, ...]
-    critical_up: FloatArray
-    critical_down: FloatArray
-    critical_normal: FloatArray
-    effects: FloatArray
-    normal: FloatArray
-    n: int
-    law: ClusterLaw | None = None
+    Without scores of draws from the probabilities, draws are made.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        scores: Scores | None,
+        alpha: float,
+        power: float,
+        draws: int,
+        seed: int,
+        clustering: Clustering | None,
+    ) -> None:
+        allowed = _allowed(alpha, power, draws)
+        self.alpha, self.wanted, self.draws, self.seed = alpha, power, draws, seed
+        self.clustering = clustering
+        self.prepared = prepared = prepared.for_null(Bernoulli())
+        if not prepared.weights.size:
+            raise InputError("every probability is 0 or 1, so no draw differs from another")
+        if scores is None:
+            scores = score(prepared, Bernoulli(), draws, seed)
+        self.critical = float(np.sort(scores.combined[1:])[-allowed])
+        self.bank, self.n = prepared.bank, scores.n
+        self._choose_rows()
+        self._find_critical(scores)
+        whole = prepared.survey.source.in_memory
+        self.noise = None
+        if not (clustering is None or clustering.is_independent or whole is None):
+            self.noise = ClusterNoise(clustering, whole, self.bank)
+        self.freedom = math.inf if self.noise is None else self.noise.freedom
+        self._find_spreads(scores)
 
     @classmethod
     def of(
         cls,
-        prepared: Prepared,
-        scores: Scores,
-        pilot: Points,
-        weights: FloatArray,
-        critical: float,
-        law: ClusterLaw | None = None,
+        sample: Sample | Scan,
+        alpha: float = 0.05,
+        power: float = 0.8,
+        checks: Checks | None = None,
+        draws: int = 999,
+        rng: Rng = None,
+        engine: EngineChoice = "auto",
+        clustering: Clustering | None = None,
     ) -> Sensitivity:
-        """From a prepared test and rows that stand for all, in random order."""
-        bank, times = prepared.bank, scores.n / len(pilot)
-        features = np.ascontiguousarray(bank.matrix(pilot).T, dtype=float)
-        v = np.square(weights) * pilot.p * (1 - pilot.p)
-        null_sd, kernel_sd = np.split(scores.sd, [len(bank.entries)])
-        diagonals = times * (bank.selector @ (v @ np.square(features)))
-        needed = critical - np.log(prepared.weights)
-        two_sided = np.where(scores.is_single, np.log(2), 0.0)
-        up, down, normal = (
-            _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
-            for sign in (1, -1, 0)
-        )
-        independent = {}
-        for check in np.flatnonzero(bank.single < 0).tolist():  # of several features: F'VF
-            f = features[:, bank.features_of(check)[0]]
-            independent[check] = (f * (times * v)[:, None]).T @ f
-        covariances: dict[int, tuple[FloatArray, ...]]
-        covariances = {check: (part,) for check, part in independent.items()}
-        effects = np.ones(null_sd.size)
-        if law is not None:
-            effects = np.where(bank.single >= 0, law.effects[bank.single], 1.0)
-            for check, part in independent.items():
-                columns, scales = bank.features_of(check)
-                effects[check] = law.effect(columns, scales, part)
-                covariances[check] = law.covariances(columns, part)
-            null_sd = null_sd * np.where(bank.single >= 0, np.sqrt(effects), effects)
-        return cls(
-            bank=bank,
-            p=pilot.p,
-            weights=weights,
-            features=features,
-            expected=np.where(bank.single >= 0, np.square(null_sd), diagonals),
-            null_sd=null_sd,
-            covariances=covariances,
-            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n, law),
-            critical_up=up,
-            critical_down=down,
-            critical_normal=np.where(scores.is_single, normal, up),
-            effects=effects,
-            normal=np.maximum(-ndtri(np.exp(-needed) / 2), LEAST_QUANTILE),
-            n=scores.n,
-            law=law,
-        )
+        """Prepare the test that `klce_test` would make, and run its draws."""
+        source, chosen = checked_source(sample), as_engine(engine)
+        draws, seed = checked_draws(draws), as_seed(rng)
+        _allowed(alpha, power, draws)
+        survey = chosen.survey(source, PILOT_ROWS)
+        default = resolved_kernel(None, survey)
+        dictionary = as_dictionary(checks, survey)
+        prepared = prepare(survey, chosen, dictionary, Bernoulli(), draws, default)
+        return cls(prepared, None, alpha, power, draws, seed, clustering)
 
-    def areas(
-        self, parts: Sequence[Predicate], inside: csr_array, shares: FloatArray
-    ) -> list[Area]:
+    def _choose_rows(self) -> None:
+        """Rows that stand for all, in random order, so that the first of them do, too."""
+        pilot = self.prepared.survey.rows.first(PILOT_ROWS)
+        shuffled = np.argsort(pilot.tickets)
+        self.pilot = pilot.points.take(shuffled)
+        v = pilot.points.p * (1 - pilot.points.p)
+        variances = pilot.variances / weight_unit(pilot) ** 2
+        weights = np.sqrt(np.divide(variances, v, out=np.ones_like(v), where=v > 0))
+        self.p, self.weights = self.pilot.p, weights[shuffled]
+        self.v = np.square(self.weights) * self.p * (1 - self.p)
+        self.features = np.ascontiguousarray(self.bank.matrix(self.pilot).T, dtype=float)
+
+    def _find_critical(self, scores: Scores) -> None:
+        """Values of each check at the critical score, up and down, and without skewness."""
+        needed = self.critical - np.log(self.prepared.weights)
+        two_sided = needed + np.where(scores.is_single, np.log(2), 0.0)
+        self.critical_up, self.critical_down, normal = (
+            _inverse_tail(two_sided, np.maximum(sign * scores.skewness, 0.0)) for sign in (1, -1, 0)
+        )
+        self.critical_normal = np.where(scores.is_single, normal, self.critical_up)
+        self.normal = np.maximum(-ndtri(np.exp(-needed) / 2), LEAST_QUANTILE)
+
+    def _find_spreads(self, scores: Scores) -> None:
+        """Null spreads and expected diagonals of all checks, the kernels last."""
+        bank, noise, times = self.bank, self.noise, self.n / self.p.size
+        is_single = bank.single >= 0
+        self.single_scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
+        self.covariances: dict[int, Sequence[FloatArray]] = {}  # of several features: F'VF
+        effects = np.ones(is_single.size)
+        if noise is not None:
+            effects = np.where(is_single, noise.effects[bank.single], 1.0)
+        for check in np.flatnonzero(~is_single).tolist():
+            columns, scales = bank.features_of(check)
+            f = self.features[:, columns]
+            independent = (f * (times * self.v)[:, None]).T @ f
+            self.covariances[check] = (independent,)
+            if noise is not None:
+                self.covariances[check] = noise.covariances(columns, independent)
+                effects[check] = noise.effect(columns, scales, independent)
+        spread = scores.sd[: is_single.size] * np.where(is_single, np.sqrt(effects), effects)
+        diagonals = times * (bank.selector @ (self.v @ np.square(self.features)))
+        # Kernels are known on as many rows as their matrices have room for.
+        plans = [kernel.plan for kernel in self.prepared.kernels if kernel.entry is not None]
+        if any(plan.kernel.is_positional for plan in plans):
+            raise InputError("a precomputed matrix cannot say what other rows would show")
+        room = math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1))
+        self.known = known = min(self.p.size, room) if plans else 0
+        v = self.v[:known]
+        self.kernels = [plan.matrix(self.pilot.take(slice(0, known))) for plan in plans]
+        self.shared = noise.shared(v) if noise is not None and plans else None
+        more = np.ones(len(plans))
+        if self.shared is not None:
+            more = np.array([self.shared.effect(matrix) for matrix in self.kernels])
+        traces = [self.n / known * float(np.diagonal(matrix) @ v) for matrix in self.kernels]
+        self.effects = np.concatenate([effects, more])
+        self.null_sd = np.concatenate([spread, scores.sd[is_single.size :] * more])
+        self.expected = np.append(np.where(is_single, np.square(spread), diagonals), traces)
+
+    def regions(self) -> list[Area]:
+        """All rows, then the parts of every covariate; those without rows are left out."""
+        cuts = cuts_of(self.prepared.survey.points, self.pilot)
+        return [area for cut in cuts for area in self._areas(cut)]
+
+    def pairs(self) -> Iterator[Area]:
+        """Pairs of parts of two covariates that hold at least 1 % of the rows, some at a time."""
+        for cut in pairs_of(self.prepared.survey.points, self.pilot):
+            yield from self._areas(cut)
+
+    def _areas(self, cut: Cut) -> Iterator[Area]:
         """Find the checks that see each of some regions best."""
+        inside = cut.members
         means = np.asarray(inside.multiply(self.weights).tocsr() @ self.features)  # (G, R)
-        known = self.kernels[0].v.size if self.kernels else 0
-        few = csr_array(inside[:, :known])
+        few = csr_array(inside[:, : self.known])
         known_rows = np.diff(few.indptr)
-        enough = known_rows >= (2 if known == self.n else MIN_KERNEL_ROWS)
+        enough = known_rows >= (2 if self.known == self.n else MIN_KERNEL_ROWS)
         singles, forms = self._best_singles(means), self._best_forms(means)
         kernels = self._best_kernels(few)
-        areas = []
-        for k, (where, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
+        for k, (where, share) in enumerate(zip(cut.parts, cut.shares.tolist(), strict=True)):
             rows = inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64)
-            times, kernel_times = (
-                share * self.p.size / rows.size,
-                share * known / max(known_rows[k], 1),
+            yield Area(
+                where=where,
+                share=share,
+                rows=rows,
+                times=share * self.p.size / rows.size,
+                kernel_times=share * self.known / max(known_rows[k], 1),
+                singles=singles[k],
+                normals=self._normals(singles[k], means[k]),
+                forms=forms[k],
+                kernels=kernels[k][: None if enough[k] else 0],
             )
-            normals = self._normals(singles[k], means[k])
-            best = kernels[k][: None if enough[k] else 0]
-            areas.append(
-                Area(where, share, rows, times, kernel_times, singles[k], normals, forms[k], best)
-            )
-        return areas
 
     def _best_singles(self, means: FloatArray) -> IntArray:
         """Checks of one feature by their sum over its critical value, (G, few)."""
         checks = np.flatnonzero(self.bank.single >= 0)
         critical = (self.critical_up[checks] + self.critical_down[checks]) / 2 + LIKELY
-        unit = self.null_sd[checks] * critical / self._single_scales[checks]
+        unit = self.null_sd[checks] * critical / self.single_scales[checks]
         seen = np.abs(means[:, self.bank.single[checks]]) / unit
         return checks[_largest(seen, BEST_SINGLES)]
 
@@ -230,25 +339,22 @@ class Sensitivity:
 
     def _best_kernels(self, inside: csr_array) -> IntArray:
         """Kernels by their form over its critical value, (G, few)."""
-        if not self.kernels:
-            return np.empty((inside.shape[0], 0), dtype=np.int64)
-        critical = np.maximum(self.critical_up[len(self.bank.entries) :], 1.0)
-        weighted = inside.multiply(self.weights[: inside.shape[1]]).tocsr()
-        seen = [
-            (weighted.multiply(weighted @ kernel.matrix).sum(axis=1) / (kernel.null_sd * needed))
-            for kernel, needed in zip(self.kernels, critical, strict=True)
-        ]
-        return _largest(np.stack(seen, axis=1), BEST_KERNELS)
+        weighted = inside.multiply(self.weights[: self.known]).tocsr()
+        forms = np.empty((inside.shape[0], len(self.kernels)))
+        for k, matrix in enumerate(self.kernels):
+            forms[:, k] = weighted.multiply(weighted @ matrix).sum(axis=1)
+        own = slice(len(self.bank.entries), None)
+        unit = self.null_sd[own] * np.maximum(self.critical_up[own], 1.0)
+        return _largest(forms / unit, BEST_KERNELS)
 
     def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
         """Normal numbers with the null correlations of checks of one feature, (256, checks)."""
         columns = self.bank.single[checks]
         signs = np.where(means[columns] < 0, -1.0, 1.0)
-        v = np.square(self.weights) * self.p * (1 - self.p)
         f = self.features[:, columns]
-        covariance = self.n / self.p.size * ((f * v[:, None]).T @ f)
-        if self.law is not None:
-            covariance = self.law.covariances(columns, covariance)[1]
+        covariance = self.n / self.p.size * ((f * self.v[:, None]).T @ f)
+        if self.noise is not None:
+            covariance = self.noise.covariances(columns, covariance)[1]
         covariance = covariance * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
@@ -256,24 +362,43 @@ class Sensitivity:
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return np.asarray(NORMALS[:, : checks.size] @ root)
 
-    @cached_property
-    def _single_scales(self) -> FloatArray:
-        """Scales of the checks of one feature, (E,)."""
-        return np.sqrt(np.asarray(self.bank.selector.sum(axis=1)).ravel())
+    def rows_needed(self, area: Area, bias: float) -> float:
+        """Rows at which a bias is seen with the wanted power, whichever direction it has."""
+        low, high = 10.0, float(MAX_ROWS)
+        if not self.is_seen(area, bias, high):
+            return math.inf
+        while high / low > 1.002:
+            middle = math.sqrt(low * high)
+            enough = self.is_seen(area, bias, middle)
+            low, high = (low, middle) if enough else (middle, high)
+        return high
 
-    def directions(self, area: Area, shift: float = 0.05) -> tuple[int, ...]:
+    def is_seen(self, area: Area, bias: float, rows: float) -> bool:
+        """Whether so many rows show a bias in every direction it can have."""
+        if not math.isfinite(rows):
+            return True
+        shifts = bias * self._directions(area, bias)
+        return bool((self.power(area, shifts, rows) >= self.wanted).all())
+
+    def _directions(self, area: Area, shift: float = 0.05) -> FloatArray:
         """Ways in which probabilities can be shifted by that much; the better one at least."""
-        signs = np.array([1, -1])
+        signs = np.array([1.0, -1.0])
         room = self._moved(area, signs * shift)
-        able = signs[room >= ROOM * shift].tolist()
-        return tuple(able or [int(signs[np.argmax(room)])])
+        able = room >= ROOM * shift
+        return signs[able] if able.any() else signs[[np.argmax(room)]]
 
     def _moved(self, area: Area, shifts: FloatArray) -> FloatArray:
         """How far shifts move the probabilities of a region, which end at 0 and 1, (k,)."""
         p = self.p[area.rows, None]
         return np.asarray(np.abs(np.clip(p + shifts, 0, 1) - p).mean(axis=0))
 
-    def smallest_both(self, area: Area, wanted: float) -> tuple[float, float]:
+    def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
+        """Share of samples, drawn with the shift, that the test rejects."""
+        seed = as_seed(np.random.default_rng([self.seed, 1]))
+        combined = score(self.prepared, _Moved(region, shift), simulations, seed).combined[1:]
+        return float(np.mean(combined > self.critical))
+
+    def smallest_both(self, area: Area) -> tuple[float, float]:
         """The smallest shifts up and down that are seen; NaN for a way without room.
 
         Where neither way has room (probabilities near 0 and near 1 side by side), the way with
@@ -284,36 +409,38 @@ class Sensitivity:
         }
         # Both ways at once, which takes half the time.
         powers = self._powers(area, np.concatenate([s * fitting[s] for s in fitting]), self.n)
-        parts = np.split(powers, [fitting[1].size], axis=1)
         up, down = (
-            self._smallest(area, sign, fitting[sign], part, wanted)
-            for sign, part in zip(fitting, parts, strict=True)
+            self._smallest(area, sign, fitting[sign], part)
+            for sign, part in zip(fitting, np.split(powers, [fitting[1].size], axis=1), strict=True)
         )
         if not (math.isnan(up) and math.isnan(down)):
             return up, down
-        sign = self.directions(area)[0]
-        powers = self._powers(area, sign * SHIFTS, self.n)
-        shift = self._smallest(area, sign, SHIFTS, powers, wanted)
+        sign = int(self._directions(area)[0])
+        shift = self._smallest(area, sign, SHIFTS, self._powers(area, sign * SHIFTS, self.n))
         if math.isfinite(shift):
             shift = float(self._moved(area, np.array([sign * shift]))[0])
         return (shift, math.nan) if sign > 0 else (math.nan, shift)
 
-    def _smallest(
-        self, area: Area, sign: int, shifts: FloatArray, powers: FloatArray, wanted: float
-    ) -> float:
+    def _smallest(self, area: Area, sign: int, shifts: FloatArray, powers: FloatArray) -> float:
         """The smallest of some shifts one way that is seen with the wanted power.
 
         NaN if none of them is seen, infinity if 0.5 is among them and is not seen.
         """
-        if shifts.size == 0:
-            return math.nan
-        low, high = _first_reached(shifts, powers.max(axis=0), wanted)
-        if not math.isfinite(high):
-            return math.inf if shifts[-1] == SHIFTS[-1] else math.nan
+        reached = np.flatnonzero(powers.max(axis=0) >= self.wanted)
+        if reached.size == 0:
+            return math.inf if SHIFTS[-1] in shifts else math.nan
+        at = int(reached[0])
         # What does not reach it at the upper end does not reach it between.
-        area = area.only(powers[:, shifts == high].ravel() >= wanted)
-        between = np.linspace(low, high, 21)[1:]
-        return _first_reached(between, self.power(area, sign * between), wanted)[1]
+        forms = powers[1:, at] >= self.wanted
+        area = replace(
+            area,
+            singles=area.singles[: None if powers[0, at] >= self.wanted else 0],
+            forms=area.forms[forms[: area.forms.size]],
+            kernels=area.kernels[forms[area.forms.size :]],
+        )
+        between = np.linspace(shifts[at - 1] if at else 0.0, shifts[at], 21)[1:]
+        reached = np.flatnonzero(self.power(area, sign * between) >= self.wanted)
+        return float(between[reached[0]]) if reached.size else math.inf
 
     def power(self, area: Area, shifts: FloatArray, rows: float | None = None) -> FloatArray:
         """Power against each shift, (k,), with as many rows as asked for."""
@@ -323,33 +450,33 @@ class Sensitivity:
         """Power of the singles together, of each form and of each kernel, (1 + checks, k)."""
         p, w = self.p[area.rows, None], self.weights[area.rows, None]
         truth = np.clip(p + shifts, 0.0, 1.0)
-        move = _Move(area.rows, w * (truth - p), w**2 * (truth * (1 - truth) - p * (1 - p)))
-        found = [np.zeros((1, shifts.size))]
+        moved, change = w * (truth - p), w**2 * (truth * (1 - truth) - p * (1 - p))
+        powers = [np.zeros(shifts.size)]
         if area.singles.size:
-            found = [self._of_singles(area, move, n)]
-        found += [self._of_form(int(check), area, move, n) for check in area.forms]
-        if area.kernels.size:
-            some = area.rows < self.kernels[0].v.size
-            move = _Move(area.rows[some], move.moved[some], move.change[some])
-            found += [self._of_kernel(int(check), area, move, n) for check in area.kernels]
-        return np.concatenate(found)
+            powers = [self._of_singles(area, moved, change, n)]
+        powers += [self._of_form(int(check), area, moved, change, n) for check in area.forms]
+        some = area.rows < self.known
+        powers += [
+            self._of_kernel(int(kernel), area, area.rows[some], moved[some], change[some], n)
+            for kernel in area.kernels
+        ]
+        return np.array(powers)
 
-    def _critical(self, side: FloatArray, checks: IntArray | int, n: float) -> FloatArray:
-        """Critical values with n rows: the skewness of a sum shrinks with their root."""
+    def _critical(
+        self, side: FloatArray, checks: IntArray | int, n: float, exponent: int
+    ) -> FloatArray:
+        """Critical values with n rows: skewness shrinks with their root; clusters: Student's."""
         normal = self.critical_normal[checks]
-        return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
-
-    def _student(self, checks: IntArray | int, n: float) -> FloatArray:
-        """What Student's law makes of critical values with n rows; 1 without clusters."""
-        normal = np.asarray(self.normal[checks])
-        if self.law is None:
-            return np.ones_like(normal)
-        student = student_quantile(ndtr(-normal), self._freedom(n))
-        return np.asarray(np.maximum(student / normal, 1.0))
+        critical = np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
+        if self.noise is None:
+            return critical
+        normal = self.normal[checks]
+        student = student_quantile(ndtr(-normal), self._freedom(n)) / normal
+        return np.asarray(critical * np.maximum(student, 1.0) ** exponent)
 
     def _freedom(self, n: float) -> float:
         """Degrees of freedom of an estimated variance with n rows; infinite without clusters."""
-        return math.inf if self.law is None else max(self.law.freedom * n / self.n, 1.0)
+        return max(self.freedom * n / self.n, 1.0)
 
     def _swollen(self, observed: FloatArray, expected: FloatArray | float) -> FloatArray:
         """What values are divided by beside their null spread; see `scaling`."""
@@ -357,139 +484,125 @@ class Sensitivity:
             return np.ones_like(observed)
         return np.maximum(observed / expected, 1.0)
 
-    def _of_singles(self, area: Area, move: _Move, n: float) -> FloatArray:
-        """Power of checks of one feature together, (1, k)."""
+    def _of_singles(
+        self, area: Area, moved: FloatArray, change: FloatArray, n: float
+    ) -> FloatArray:
+        """Power of checks of one feature together, (k,)."""
         checks, scale = area.singles, area.times * n / self.p.size
-        f = self.features[move.rows[:, None], self.bank.single[checks]]
-        f = (f * self._single_scales[checks]).T
+        f = self.features[area.rows[:, None], self.bank.single[checks]]
+        f = (f * self.single_scales[checks]).T
         squares = np.square(f)
-        mean = scale * (f @ move.moved)
-        own = scale * (squares @ np.square(move.moved))  # the shift's part in the diagonal
+        mean = scale * (f @ moved)
+        diagonal = scale * (squares @ np.square(moved))  # the shift's part in it
         expected = self.expected[checks, None] * n / self.n
-        change = self.effects[checks, None] * scale * (squares @ move.change)
-        spread = np.maximum(expected + change, 0.0)
-        unit = np.sqrt(expected * self._swollen(spread + own, expected))
-        critical = np.where(
-            mean > 0,
-            self._critical(self.critical_up, checks, n)[:, None],
-            self._critical(self.critical_down, checks, n)[:, None],
+        more = self.effects[checks, None] * scale * (squares @ change)
+        spread = np.maximum(expected + more, 0.0)
+        unit = np.sqrt(expected * self._swollen(spread + diagonal, expected))
+        up, down = (
+            self._critical(side, checks, n, 1)[:, None]
+            for side in (self.critical_up, self.critical_down)
         )
-        critical = critical * self._student(checks, n)[:, None]
+        critical = np.where(mean > 0, up, down)
         # How many standard deviations each check is beyond its critical value, on the side on which
         # the shift has moved it; the other side has next to no power.
         beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
         beyond = beyond / np.sqrt(1 + np.square(critical) / (2 * self._freedom(n)))
         together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
-        return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
+        return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))
 
-    def _of_form(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
-        """Power of a check of several features, (1, k)."""
+    def _of_form(
+        self, check: int, area: Area, moved: FloatArray, change: FloatArray, n: float
+    ) -> FloatArray:
+        """Power of a check of several features, (k,)."""
         scale = area.times * n / self.p.size
         columns, scales = self.bank.features_of(check)
         squares = np.square(scales)
-        f = self.features[move.rows[:, None], columns]
-        diagonal = np.square(f) @ squares
-        means = scale * (f.T @ move.moved)
-        own = scale * (diagonal @ np.square(move.moved))
+        f = self.features[area.rows[:, None], columns]
+        traces = scale * (np.square(f) @ squares)
+        means = scale * (f.T @ moved)
+        diagonal = traces @ np.square(moved)
         pull = squares[:, None] * means
         noises = [np.sum(pull * (part @ pull), axis=0) for part in self.covariances[check]]
         noise = n / self.n * np.max(noises, axis=0)
-        noise += self.effects[check] * scale * np.sum(move.change * np.square(f @ pull), axis=0)
-        return self._beyond_critical(
-            value=squares @ np.square(means) - own,
-            expected=self.expected[check] * n / self.n,
-            change=scale * (diagonal @ move.change),
-            own=own,
-            noise=4 * np.maximum(noise, 0.0),
-            null_sd=self.null_sd[check] * n / self.n,
-            check=check,
-            n=n,
-        )
+        noise += self.effects[check] * scale * np.sum(change * np.square(f @ pull), axis=0)
+        value = squares @ np.square(means) - diagonal
+        return self._of_quadratic(check, n, value, noise, traces @ change, diagonal)
 
-    def _of_kernel(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
-        """Power of a kernel that is known on some rows, (1, k)."""
-        kernel, rows = self.kernels[check], move.rows
-        scale, times = n / kernel.v.size, area.kernel_times
-        diagonal = kernel.diagonal[rows]
-        smoothed = times * (kernel.matrix[rows].T @ move.moved)
-        own = times * (diagonal @ np.square(move.moved))
-        pairs = times * (np.sum(move.moved * smoothed[rows], axis=0) - own)
-        more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
-        noise = kernel.noise(smoothed)
-        noise += kernel.effect * times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
-        return self._beyond_critical(
-            value=scale**2 * more_pairs * pairs,
-            expected=kernel.expected,
-            change=times * (diagonal @ move.change),
-            own=own,
-            noise=4 * scale**3 * np.maximum(noise, 0.0),
-            null_sd=n * kernel.null_sd,
-            check=len(self.bank.entries) + check,
-            n=n,
-        )
-
-    def _beyond_critical(
+    def _of_kernel(
         self,
-        *,
-        value: FloatArray,
-        expected: float,
+        kernel: int,
+        area: Area,
+        rows: IntArray,
+        moved: FloatArray,
         change: FloatArray,
-        own: FloatArray,
-        noise: FloatArray,
-        null_sd: float,
-        check: int,
         n: float,
     ) -> FloatArray:
-        """Power of a quadratic form, given its mean, its diagonal and its noise, (1, k)."""
-        spread = np.maximum(expected + change, 0.0)
-        critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
-        doubt = 2 / self._freedom(n) * (critical * null_sd) ** 2
-        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + noise + doubt) + 1e-300
-        needed = critical * null_sd * self._swollen(spread + own, expected)
-        return np.asarray(ndtr((value - needed) / total_sd))[None]
-
-
-@dataclass(frozen=True, eq=False)
-class _Dense:
-    """A kernel on some rows; its null sd, from all rows, is that of one row and grows with n."""
-
-    matrix: FloatArray
-    diagonal: FloatArray
-    v: FloatArray
-    expected: float
-    null_sd: float
-    shared: SharedNoise | None  # by rows of a cluster
-    effect: float  # of clusters, on the null sd
-
-    def noise(self, shares: FloatArray) -> FloatArray:
-        """Null variances of sums of shares times residuals, (k,)."""
+        """Power of a kernel that is known on some rows, (k,)."""
+        matrix, check = self.kernels[kernel], len(self.bank.entries) + kernel
+        scale, times = n / self.known, area.kernel_times
+        traces = times * np.diagonal(matrix)[rows]
+        smoothed = times * (matrix[rows].T @ moved)
+        diagonal = traces @ np.square(moved)
+        pairs = times * np.sum(moved * smoothed[rows], axis=0) - diagonal
+        more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
         if self.shared is None:
-            return np.asarray(self.v @ np.square(shares))
-        return self.shared.variance(shares)
+            noise = self.v[: self.known] @ np.square(smoothed)
+        else:
+            noise = self.shared.variance(smoothed)
+        noise += self.effects[check] * times * np.sum(change * np.square(smoothed[rows]), axis=0)
+        value = scale**2 * more_pairs * pairs
+        return self._of_quadratic(
+            check, n, value, scale**3 * noise, scale * (traces @ change), scale * diagonal
+        )
+
+    def _of_quadratic(
+        self,
+        check: int,
+        n: float,
+        value: FloatArray,
+        noise: FloatArray,
+        change: FloatArray,
+        diagonal: FloatArray,
+    ) -> FloatArray:
+        """Power of a quadratic form, given its mean, its noise and its diagonal, (k,)."""
+        expected, null_sd = self.expected[check] * n / self.n, self.null_sd[check] * n / self.n
+        spread = np.maximum(expected + change, 0.0)
+        critical = float(self._critical(self.critical_up, check, n, 2))
+        doubt = 2 / self._freedom(n) * (critical * null_sd) ** 2
+        variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
+        needed = critical * null_sd * self._swollen(spread + diagonal, expected)
+        return np.asarray(ndtr((value - needed) / (np.sqrt(variance) + 1e-300)))
 
 
-def _on_some_rows(
-    prepared: Prepared,
-    pilot: Points,
-    v: FloatArray,
-    null_sd: FloatArray,
-    law: ClusterLaw | None,
-) -> tuple[_Dense, ...]:
-    """The checks that are kernels, on as many rows as their matrices have room for."""
-    plans = [kernel.plan for kernel in prepared.kernels if kernel.entry is not None]
-    if any(plan.kernel.is_positional for plan in plans):
-        raise InputError("a precomputed matrix cannot say what other rows would show")
-    known = min(len(pilot), math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1)))
-    some = pilot.take(slice(0, known))
-    shared = None if law is None or not plans else law.shared(v[:known])
-    kernels = []
-    for plan, sd in zip(plans, null_sd.tolist(), strict=True):
-        matrix = plan.matrix(some)
-        diagonal = np.diagonal(matrix).copy()
-        effect = 1.0 if shared is None else shared.effect(matrix)
-        expected = float(diagonal @ v[:known])
-        kernels.append(_Dense(matrix, diagonal, v[:known], expected, effect * sd, shared, effect))
-    return tuple(kernels)
+def _allowed(alpha: float, power: float, draws: int) -> int:
+    """Which of the largest draws is the critical one."""
+    checked_share(alpha, "alpha")
+    checked_share(power, "power")
+    number = math.floor(alpha * (1 + draws) + 1e-9)
+    if number < 1:
+        raise InputError(
+            "{argument} {alpha} needs more than {draws} draws to be reached",
+            argument="alpha",
+            value=alpha,
+            details={"alpha": f"{alpha:g}", "draws": str(draws)},
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class _Moved(RowwiseNull):
+    """Labels from probabilities that are shifted in a region."""
+
+    region: Predicate
+    shift: float
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "labels drawn from shifted probabilities"
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        """Labels of the rows, (n, draws)."""
+        inside = self.region.rows(chunk.points)
+        truth = np.where(inside, np.clip(chunk.p + self.shift, 0.0, 1.0), chunk.p)
+        return redrawn_labels(truth, chunk.rows, draws, seed)
 
 
 def _largest(values: FloatArray, number: int) -> IntArray:
@@ -514,12 +627,3 @@ def _inverse_tail(needed: FloatArray, skewness: FloatArray) -> FloatArray:
         above = -pearson3_log_sf(middle, skewness) >= needed
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return high
-
-
-def _first_reached(shifts: FloatArray, powers: FloatArray, wanted: float) -> tuple[float, float]:
-    """The shifts between which the power first reaches what is wanted."""
-    reached = np.flatnonzero(powers >= wanted)
-    if reached.size == 0:
-        return math.inf, math.inf
-    at = int(reached[0])
-    return float(shifts[at - 1]) if at else 0.0, float(shifts[at])

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 import itrust as it
 from itrust.auditing import check_json
 from itrust.auditing.differencing import Universe
-from itrust.data import extract
 from itrust.render.page import page
 
 
@@ -140,7 +139,7 @@ def test_files_of_many_rows_give_the_same(monkeypatch, tmp_path):
     table = {"y": y.astype(int), "p": p, "g": g, "rating": [f"R{k}" for k in rating]}
     table["rating"][-1] = "Q"  # a grade that few chunks have
     pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=400)
-    monkeypatch.setattr(extract, "EXTRACT_ROWS", 500)
+    monkeypatch.setattr("itrust.data.survey.EXTRACT_ROWS", 500)
     scanned = it.scan(tmp_path / "rows.parquet", label="y", prob="p", on=["g", "rating"])
     sample = it.Sample(y, p, {"g": g, "rating": table["rating"]})
     one, other = (audited(rows, on="g", grades="rating") for rows in (scanned, sample))

@@ -12,7 +12,6 @@ import pytest
 import itrust as it
 from itrust.auditing.validating import disclosed_decision
 from itrust.calibration import DecisionPoint
-from itrust.data import extract
 from itrust.render.page import page
 
 
@@ -48,7 +47,7 @@ def test_it_can_be_left_out():
 
 def test_files_of_many_rows_give_the_same(monkeypatch, tmp_path):
     rows = sample_of(3_000)
-    monkeypatch.setattr(extract, "EXTRACT_ROWS", 1_000)
+    monkeypatch.setattr("itrust.data.survey.EXTRACT_ROWS", 1_000)
     table = {"y": rows.y, "p": rows.p, "g": np.array(["a", "b"])[rows.column("g").values]}
     pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=700)
     scanned = it.scan(tmp_path / "rows.parquet", label="y", prob="p", on=["g"])

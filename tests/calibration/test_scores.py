@@ -215,7 +215,7 @@ def test_one_row_has_a_brier_score_and_no_pairs():
         ((["no", "yes"], [0.1, 0.9]), {}, r"y_true has the values .* pos_label='no' or pos_label="),
         (([0, 1], [0.1, 1.9]), {}, r"y_prob must lie in \[0, 1\]"),
         (([0, 1], [0.1]), {}, r"y_prob has 1 row, but there are 2 labels"),
-        (([0, 1], np.eye(2, 3)), {}, r"y_prob must be one column, or two"),
+        (([0, 1], np.eye(2, 3)), {}, r"y_prob must be one column, not"),
         (([0, 1], [0.1, 0.9]), {"sample_weight": [1, -1]}, r"sample_weight must not be negative"),
         ((sample(), [0.5] * 500), {}, r"y_prob goes with arrays"),
     ],

@@ -656,7 +656,7 @@ def audit(
         rows, extract, left_out = _rows_of(source, chosen, begin)
         check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
         if graded is not None:
-            refuse_many_grades(rows.column(graded.name))
+            refuse_many_grades(np.unique(rows.column(graded).values).size)
         judged = rows.only(*names)
         if extract is None:
             found = measured_by_design(rows, judged, wanted, settings, chosen, begin)

@@ -10,7 +10,7 @@ import numpy as np
 
 from itrust._core import InputError, Rng, Setting, did_you_mean, listed
 from itrust.bias import names_of
-from itrust.calibration import GradeColumn
+from itrust.calibration import read_grades
 from itrust.data import (
     Sample,
     Scan,
@@ -32,7 +32,7 @@ class Commission(NamedTuple):
     source: Sample | Scan
     names: tuple[str, ...]
     tasks: list[Task]
-    grades: GradeColumn | None = None
+    grades: str | None = None
 
 
 def asked_of(
@@ -80,7 +80,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
                 hint="rows are made with it among their covariates, and on= says which of these "
                 "are judged on",
             )
-        return asked._replace(grades=GradeColumn(grades))
+        return asked._replace(grades=grades)
     if isinstance(source, Scan):
         raise InputError(
             "{argument} of rows in files is the name of a covariate: name the column in on= of "
@@ -93,8 +93,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
             "covariate and give its name",
             argument="grades",
         )
-    read = GradeColumn.read(grades, source.n).values
-    assert read is not None
+    read = read_grades(grades, source.n)
     if missing == "error" and read.missing.any():
         raise InputError(
             "{argument}: {count} of the rows have no grade (first: {row})",
@@ -109,7 +108,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
         name += "_"
     column = replace(read, name=name).with_missing_level()
     graded = source.with_columns((*source.columns, column))
-    return asked._replace(source=graded, grades=GradeColumn(name))
+    return asked._replace(source=graded, grades=name)
 
 
 def _of_sample(

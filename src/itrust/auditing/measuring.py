@@ -35,7 +35,6 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
-    GradeColumn,
     PreparedTest,
     Scoring,
     Validation,
@@ -75,7 +74,7 @@ class AuditDraws:
     draws: int
     seed: int
     validation: bool = True
-    grades: GradeColumn | None = None
+    grades: str | None = None
 
 
 def measured_together(

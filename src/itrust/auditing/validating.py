@@ -11,7 +11,6 @@ from itrust.auditing.hiding import Hidden, too_few
 from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     DecisionPoint,
-    GradeColumn,
     Partition,
     Reason,
     TallySums,
@@ -28,7 +27,7 @@ from itrust.data import Sample
 class ValidationPart(SummingPart[TallySums]):
     """What validators print, as a part of a pass over rows that are not all at hand."""
 
-    grades: GradeColumn | None = None
+    grades: str | None = None
 
     @cached_property
     def partition(self) -> Partition:
@@ -46,7 +45,7 @@ class ValidationPart(SummingPart[TallySums]):
 
 
 def validation_of(
-    sample: Sample, alpha: float, draws: int, seed: int, grades: GradeColumn | None = None
+    sample: Sample, alpha: float, draws: int, seed: int, grades: str | None = None
 ) -> Validation:
     """Make the statistics of rows at hand."""
     found = tallied(sample, Partition.of(sample, grades))

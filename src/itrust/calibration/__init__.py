@@ -95,7 +95,6 @@ from itrust.calibration.tails import (
 from itrust.calibration.validation import (
     DecisionPoint,
     Grade,
-    GradeColumn,
     Partition,
     Reason,
     TallySums,
@@ -104,6 +103,7 @@ from itrust.calibration.validation import (
     ValidationTable,
     edges_of,
     grade_name,
+    read_grades,
     refuse_many_grades,
     tallied,
     validated,

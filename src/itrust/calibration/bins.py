@@ -12,13 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
 from itrust._core import AnyArray, FloatArray, IntArray, checked_count
-from itrust.calibration.score_inputs import ScoreSource
 from itrust.data import Sample, Scan, rows_at_hand
 from itrust.engines import Additive
 
@@ -43,12 +42,12 @@ class Bins(ABC):
         checked_count(self.number, "number")
 
     @abstractmethod
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
         """Choose edges from predictions and weights alone.
 
         Parameters
         ----------
-        sample : Sample, Scan or ScoredRows
+        sample : Sample or Scan
             The rows; labels are not looked at.
 
         Returns
@@ -62,7 +61,7 @@ class Bins(ABC):
 class EqualWidth(Bins):
     """Intervals of the same width."""
 
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:  # noqa: ARG002
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:  # noqa: ARG002
         return np.linspace(0, 1, self.number + 1)[1:-1]
 
 
@@ -70,17 +69,16 @@ class EqualWidth(Bins):
 class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
-    def inner_edges(self, sample: ScoreSource) -> FloatArray:
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
         # Just below k / number, so that rounding does not move a row into the next bin.
         levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
         return np.unique(quantiles_of(sample, levels))
 
 
-def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
+def quantiles_of(source: Sample | Scan, levels: FloatArray) -> FloatArray:
     """Quantiles of the predictions, by weight."""
-    rows: Any = source
-    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
-        rows = source.extract().some  # the same in memory and from files
+    many = isinstance(source, Scan) or source.n > rows_at_hand()
+    rows: Any = source.extract().some if many else source  # the same in memory and from files
     return np.asarray(np.quantile(rows.p, levels, weights=rows.weights, method="inverted_cdf"))
 
 
@@ -120,9 +118,14 @@ class Sums(Additive):
         return self.squares0 + self.squares1
 
     @property
+    def mean(self) -> FloatArray:
+        """Mean prediction of every cell, up to rounding; NaN where there is no weight."""
+        return _ratio(self.predictions, self.weights)
+
+    @property
     def predicted(self) -> FloatArray:
-        """Mean prediction of every cell; NaN where there is no weight."""
-        mean = np.minimum(_ratio(self.predictions, self.weights), 1.0)
+        """The same, 1 at most."""
+        mean = np.minimum(self.mean, 1.0)
         return np.where(1 - mean < ROUNDING, 1.0, mean)  # weights of both labels add up otherwise
 
     @property
@@ -139,6 +142,10 @@ class Sums(Additive):
         """Keep some cells."""
         return Sums(*(values[cells] for values in vars(self).values()))
 
+    def joined(self, first: IntArray) -> Sums:
+        """Put neighbouring cells together."""
+        return Sums(*(np.add.reduceat(values, first) for values in vars(self).values()))
+
     @property
     def occupied(self) -> IntArray:
         """Cells that hold rows that count."""
@@ -149,15 +156,9 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
 
 
-def bin_sums(
-    y: FloatArray,
-    p: FloatArray,
-    w: FloatArray,
-    edges: FloatArray,
-    side: Literal["left", "right"] = "left",
-) -> Sums:
-    """Sum over some rows between edges; a prediction at an edge is below it, or above (`right`)."""
-    return Sums.of(np.searchsorted(edges, p, side=side), edges.size + 1, y, p, w)
+def bin_sums(y: FloatArray, p: FloatArray, w: FloatArray, edges: FloatArray) -> Sums:
+    """Sum over some rows between edges; a prediction at an edge is below it."""
+    return Sums.of(np.searchsorted(edges, p), edges.size + 1, y, p, w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,11 +184,6 @@ class PredictionCells:
         values, cell = np.unique(p, return_inverse=True)
         return cls.of(values, Sums.of(cell, values.size, y, p, w))
 
-    @classmethod
-    def of_fine(cls, cells: IntArray, sums: Sums) -> PredictionCells:
-        """Take sums over cells of `fine_cell`."""
-        return cls.of(np.clip(_ratio(sums.predictions, sums.weights), *_ends(cells)), sums)
-
     @cached_property
     def logit(self) -> FloatArray:
         """Of the prediction; infinite at 0 and 1."""
@@ -209,10 +205,9 @@ class PredictionCells:
 
     def merged(self, first: IntArray) -> PredictionCells:
         """Put neighbouring cells together."""
-        sums = Sums(*(np.add.reduceat(values, first) for values in vars(self.sums).values()))
-        last = np.append(first[1:], self.p.size) - 1
-        mean = _ratio(sums.predictions, sums.weights)
-        p = np.clip(mean, self.p[first], self.p[last])  # no rounding beyond what is joined
+        sums, last = self.sums.joined(first), np.append(first[1:], self.p.size) - 1
+        # no rounding beyond what is joined
+        p = np.clip(sums.mean, self.p[first], self.p[last])
         return PredictionCells(p, sums, self.are_weighted)
 
 
@@ -221,31 +216,18 @@ def _digits(distance: FloatArray) -> IntArray:
 
 
 _FIRST = int(_digits(np.array([NO_DISTANCE]))[0])
-_HALF = int(_digits(np.array([0.5]))[0]) - _FIRST + 1
-CELLS = 2 * _HALF + 2  # about 210,000; the first and the last hold exactly 0 and 1
+CELLS = 2 * (int(_digits(np.array([0.5]))[0]) - _FIRST + 1)  # about 210,000
 
 
 def fine_cell(p: FloatArray) -> IntArray:
     """Number the cell of each prediction, in the order of predictions."""
-    distance = np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)
-    step = _digits(distance) - _FIRST
-    inside = np.where(p > 0.5, CELLS - 2 - step, 1 + step)
-    return np.asarray(np.select([p == 0, p == 1], [0, CELLS - 1], inside))
+    step = _digits(np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)) - _FIRST
+    return np.asarray(np.where(p > 0.5, CELLS - 1 - step, step))
 
 
-def _ends(cell: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The least and the largest prediction of each cell.
-
-    >>> p = np.array([0.0, 1e-20, 0.3, 0.999999999999, 1.0])
-    >>> low, high = _ends(fine_cell(p))
-    >>> bool(((low <= p) & (p <= high)).all()), high[0], low[4]
-    (True, np.float64(0.0), np.float64(1.0))
-    """
-    above = cell >= _HALF + 1
-    step = np.where(above, CELLS - 2 - cell, cell - 1) + _FIRST
-    near, far = (((step + k) << (52 - FINENESS)).view(np.float64) for k in (0, 1))
-    near = np.where(step == _FIRST, np.nextafter(0.0, 1.0), near)
-    ends = [np.where(above, np.minimum(1 - d, np.nextafter(1.0, 0.0)), d) for d in (near, far)]
-    exact = [cell == 0, cell == CELLS - 1]
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    return np.select(exact, [0.0, 1.0], low), np.select(exact, [0.0, 1.0], high)
+def fine_ends(cell: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Between which predictions each cell lies: a mean that is near 1 loses digits."""
+    step = np.minimum(cell, CELLS - 1 - cell)
+    near, far = ((step + _FIRST + k << 52 - FINENESS).view(np.float64) for k in (0, 1))
+    near, above = np.where(step == 0, 0.0, near), cell >= CELLS // 2
+    return np.where(above, 1 - far, near), np.where(above, 1 - near, far)

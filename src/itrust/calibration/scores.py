@@ -25,12 +25,7 @@ from itrust._core import (
 )
 from itrust.calibration.bins import Bins, EqualMass, EqualWidth, Sums, bin_sums
 from itrust.calibration.klce import klce2, klce_test
-from itrust.calibration.score_inputs import (
-    ScoredRows,
-    ScoreSource,
-    in_their_words,
-    rows_to_score,
-)
+from itrust.calibration.score_inputs import in_their_words, rows_to_score
 from itrust.calibration.tails import student_quantile
 from itrust.calibration.validation import (
     DecisionPoint,
@@ -152,14 +147,14 @@ def surprise(y: FloatArray, p: FloatArray, w: FloatArray) -> float:
         return float(-(w[counts] @ np.log(given)))
 
 
-def _arrays(source: ScoreSource) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+def _arrays(source: Sample | Scan) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """Labels, predictions and weights; a sample in memory is one chunk."""
-    for chunk in source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n):
-        yield chunk.y, chunk.p, np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
+    for chunk in source.chunks(source.n if isinstance(source, Sample) else CHUNK_ROWS):
+        yield chunk.y, chunk.p, np.ones(chunk.n) if chunk.weights is None else chunk.weights
 
 
 def _mean(
-    source: ScoreSource, total: Callable[[FloatArray, FloatArray, FloatArray], float]
+    source: Sample | Scan, total: Callable[[FloatArray, FloatArray, FloatArray], float]
 ) -> float:
     """The sum of a score over all rows, by weight."""
     sums = np.zeros(2)
@@ -215,9 +210,7 @@ class ReliabilityCurve(Result):
 
     def _rows(self) -> list[dict[str, float]]:
         facts = self._facts()
-        return [
-            dict(zip(facts, values, strict=True)) for values in zip(*facts.values(), strict=True)
-        ]
+        return [dict(zip(facts, row, strict=True)) for row in zip(*facts.values(), strict=True)]
 
 
 def reliability_curve(
@@ -260,7 +253,8 @@ def reliability_curve(
     (array([0.2 , 0.85]), array([0.5, 1. ]))
     """
     checked_share(confidence, "confidence")
-    y_prob, bins = _in_their_places(y_true, y_prob, bins)
+    if isinstance(y_true, Sample | Scan) and bins is None:
+        y_prob, bins = None, y_prob
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
         raise InputError(
@@ -274,7 +268,7 @@ def reliability_curve(
     parts = (bin_sums(*arrays, edges) for arrays in _arrays(source))
     sums = reduce(add, parts, bin_sums(none, none, none, edges))
     curve = curve_of_bins(sums, confidence)
-    if not isinstance(source, Sample) or source.design.is_simple:
+    if isinstance(source, Scan) or source.design.is_simple:
         return curve
     sizes = _design_sizes(source, np.searchsorted(edges, source.p), sums)
     quantile = float(student_quantile((1 - confidence) / 2, source.design.freedom))
@@ -295,12 +289,6 @@ def curve_of_bins(sums: Sums, confidence: float = 0.95) -> ReliabilityCurve:
         sums.rows.astype(np.int64),
         sums.weights / sums.weights.sum(),
     )
-
-
-def _in_their_places(y_true: object, y_prob: object, bins: Any) -> tuple[object, Any]:
-    """Beside a sample, bins may stand in the place of the probabilities."""
-    beside = isinstance(y_true, Sample | Scan) and bins is None
-    return (None, y_prob) if beside else (y_prob, bins)
 
 
 def _design_sizes(sample: Sample, bins: IntArray, sums: Sums) -> FloatArray:
@@ -561,10 +549,11 @@ def _rows_with_covariates(
 ) -> Sample | Scan | None:
     """The rows with their covariates; None where there are fewer than two."""
     rows = rows_to_score(y_true, y_prob, sample_weight, pos_label, x)
-    if not isinstance(rows, ScoredRows) or rows.n < 2:
-        return None if isinstance(rows, ScoredRows) else rows
+    if rows is y_true:
+        return rows
     with in_their_words():
-        return Sample(rows.y, rows.p, x, weights=rows.weights, missing="level")
+        weights = rows.weights
+        return Sample(rows.y, rows.p, x, weights=weights, missing="level") if rows.n > 1 else None
 
 
 @dataclass(frozen=True)
@@ -647,14 +636,9 @@ class CalibrationScorer:
         float
             The score, with a minus where less of it is better.
         """
+        settings: dict[str, Any] = {"on": self.on, "pos_label": self.pos_label}
         made = Sample.from_estimator(
-            estimator,
-            X,
-            y,
-            on=self.on,
-            pos_label=self.pos_label,
-            weights=sample_weight,
-            missing="level",
+            estimator, X, y, weights=sample_weight, missing="level", **settings
         )
         sample = of_two_classes(made)
         value = self.score(sample, **self.settings)

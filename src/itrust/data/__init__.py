@@ -104,6 +104,7 @@ from itrust.data.probabilities import (
     class_position,
     label_values,
     names_several,
+    positive_column,
     read_labels,
     read_probabilities,
 )

@@ -11,11 +11,11 @@ from itrust.calibration.validation.results import (
 )
 from itrust.calibration.validation.statistics import grade_tests, quantile_of, restricted_cubic
 from itrust.calibration.validation.tally import (
-    GradeColumn,
     Partition,
     TallySums,
     edges_of,
     grade_name,
+    read_grades,
     refuse_many_grades,
     tallied,
 )

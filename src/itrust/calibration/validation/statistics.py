@@ -382,7 +382,7 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
 
 def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
     """Net benefit at every threshold (Vickers and Elkin 2006)."""
-    between = tallied.between
+    between = tallied.between(np.nextafter(tallied.partition.thresholds, 0.0))
     total = float(between.weights.sum())
     return tuple(
         DecisionPoint(
@@ -402,10 +402,10 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
     Events of a grade are redrawn from the binomial law at its mean prediction, which spreads as
     wide as that of different predictions, or wider.
     """
-    sums, grades = tallied.grades, []
+    (names, sums), grades = tallied.grades(), []
     if not tallied.is_clustered:
         adjusted, both = _adjusted(sums, draws, random)
-    for k, name in enumerate(tallied.names):
+    for k, name in enumerate(names):
         rows, events, mean = int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k])
         tests: dict[str, Any] = {}
         reason = Reason.CLUSTERED_GRADES if tallied.is_clustered else None

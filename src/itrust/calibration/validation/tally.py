@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, counted, did_you_mean
+from itrust._core import FloatArray, InputError, IntArray, counted
 from itrust.calibration.bins import (
     CELLS,
     EqualMass,
     PredictionCells,
     Sums,
-    bin_sums,
     fine_cell,
+    fine_ends,
     quantiles_of,
 )
-from itrust.calibration.score_inputs import ScoredRows, ScoreSource
 from itrust.data import (
     MISSING_LEVEL,
-    Chunk,
     Column,
     Design,
+    Rows,
     Sample,
     Scan,
     design_variance,
@@ -38,74 +39,23 @@ MAX_GRADES = 50
 LEVELS = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95, 0.99)  # of thresholds
 ENOUGH = 8  # thresholds that are worth another digit
 
-
-@dataclass(frozen=True, eq=False)
-class GradeColumn:
-    """Grades of the rows: values beside them, or the name of a covariate."""
-
-    name: str
-    values: Column | None = None
-
-    @classmethod
-    def asked(cls, source: ScoreSource, grades: object) -> GradeColumn:
-        """Find the covariate with this name, or read a column beside the rows."""
-        if not isinstance(grades, str):
-            if isinstance(source, Scan):
-                raise InputError(
-                    "{argument} of rows in files is the name of a covariate, or use cuts=",
-                    argument="grades",
-                )
-            return cls.read(grades, source.n)
-        if isinstance(source, ScoredRows):
-            raise InputError(
-                "{argument} {value}: arrays have no covariates; give a column of n values",
-                argument="grades",
-                value=grades,
-            )
-        if grades not in source.names:
-            raise InputError(
-                "{argument}: there is no covariate {value}; {guess}",
-                argument="grades",
-                value=grades,
-                details={"guess": did_you_mean(grades, source.names)},
-            )
-        return cls(grades)
-
-    @classmethod
-    def read(cls, grades: object, n: int) -> GradeColumn:
-        """Read grades that stand beside n rows."""
-        name = getattr(grades, "name", None)
-        values = encode(name if isinstance(name, str) and name else "grades", grades)
-        if len(values) != n:
-            raise InputError(
-                "{argument} has {value} values for {rows} rows",
-                argument="grades",
-                value=len(values),
-                details={"rows": f"{n:,}"},
-            )
-        return cls(values.name, values)
-
-    def of(self, chunk: Chunk) -> Column:
-        """Give the grades of consecutive rows."""
-        if self.values is not None:
-            return self.values.take(slice(chunk.first, chunk.first + chunk.y.size))
-        return next(column for column in chunk.points.columns if column.name == self.name)
+Grades = dict[str, tuple[Any, Sums]]  # of some rows, by name, with what they are ordered by
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Where predictions are cut, and the grades of rows; called, it sums over some of them."""
+    """Where predictions are cut, and the covariate with the grades of rows."""
 
     edges: FloatArray
     thresholds: FloatArray
     cuts: FloatArray
-    grades: GradeColumn | None = None
+    grades: str | None = None
 
     @classmethod
     def of(
         cls,
-        source: ScoreSource,
-        grades: GradeColumn | None = None,
+        source: Sample | Scan,
+        grades: str | None = None,
         thresholds: Sequence[float] | None = None,
         cuts: Sequence[float] | None = None,
     ) -> Partition:
@@ -118,26 +68,57 @@ class Partition:
             grades,
         )
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> TallySums:
+    @cached_property
+    def borders(self) -> FloatArray:
+        """All cuts, and those that tell 0 and 1 from other predictions.
+
+        What lies at an edge is below it; what lies at a threshold or a cut point is above.
+        """
+        above = np.nextafter([*self.thresholds, *self.cuts, 1.0], 0.0)
+        return np.unique([0.0, *self.edges, *above])
+
+    def cells(self, p: FloatArray) -> IntArray:
+        """Number cells of nearly equal predictions, in their order, none across a border."""
+        return np.asarray(fine_cell(p) + np.searchsorted(self.borders, p))
+
+    def gathered(self, cells: IntArray, sums: Sums) -> PredictionCells:
+        """Predictions of such cells, by their means, which rounding must not move elsewhere."""
+        above = np.nextafter(self.borders, 1.0)
+        part = np.searchsorted(self.cells(above), cells, side="right")
+        ends = np.append(0.0, above)[part], np.append(self.borders, 1.0)[part]
+        mean = np.clip(sums.mean, *fine_ends(cells - part))
+        return PredictionCells.of(np.clip(mean, *ends), sums)
+
+    def graded(self, rows: Rows, w: FloatArray) -> Grades:
+        """Sums by grade; none, unless grades are those of a covariate."""
+        if self.grades is None:
+            return {}
+        column, grades = rows.column(self.grades), Grades()
+        levels, codes = column.levels, column.codes
+        order = codes or (levels if list(levels) == sorted(levels) else range(len(levels)))
+        values, cell = np.unique(column.values, return_inverse=True)
+        refuse_many_grades(values.size)
+        sums = Sums.of(cell, values.size, rows.y, rows.p, w)
+        for k, value in enumerate(values):
+            name = grade_name(column, value)
+            rank = 0 if name == MISSING_LEVEL else order[int(value)] if levels else value
+            last = name == MISSING_LEVEL
+            _add_grade(grades, name, (last, rank), sums.at(np.array([k])))
+        return grades
+
+    def __call__(self, rows: Rows, w: FloatArray) -> TallySums:
         """What some rows contribute."""
-        y, p = chunk.y, chunk.p
-        places, cell = np.unique(fine_cell(p), return_inverse=True)
-        return TallySums(
-            places,
-            Sums.of(cell, places.size, y, p, w),
-            bin_sums(y, p, w, self.edges),
-            bin_sums(y, p, w, self.thresholds, "right"),
-            bin_sums(y, p, w, self.cuts, "right"),
-            GradeSums() if self.grades is None else GradeSums.of(self.grades.of(chunk), y, p, w),
-        )
+        places, cell = np.unique(self.cells(rows.p), return_inverse=True)
+        sums = Sums.of(cell, places.size, rows.y, rows.p, w)
+        return TallySums(places, sums, self.graded(rows, w), CELLS + self.borders.size)
 
 
-def edges_of(source: ScoreSource) -> FloatArray:
+def edges_of(source: Sample | Scan) -> FloatArray:
     """Cut predictions into ten groups of the same weight, as the reliability curve of an audit."""
     return EqualMass(GROUPS).inner_edges(source)
 
 
-def _thresholds_of(source: ScoreSource) -> FloatArray:
+def _thresholds_of(source: Sample | Scan) -> FloatArray:
     """Thresholds of a decision curve that tell the rows apart, in round numbers.
 
     Quantiles of the predictions, with as few digits of the distance from 0 or 1 as leave them
@@ -194,14 +175,40 @@ class Tallied:
     """Sums over all rows."""
 
     cells: PredictionCells
-    groups: Sums
-    between: Sums
-    grades: Sums
-    names: tuple[str, ...]
+    graded: Grades
     partition: Partition
     gathered: bool
     design: Design | None = None
     rows: tuple[FloatArray, FloatArray, IntArray] | None = None  # labels, weights, cells
+
+    def between(self, edges: FloatArray) -> Sums:
+        """Sums between edges, which no cell lies across."""
+        place = np.searchsorted(edges, self.cells.p)
+        parts = vars(self.cells.sums).values()
+        sums = [np.bincount(place, part, minlength=edges.size + 1) for part in parts]
+        return Sums(*np.array(sums, dtype=float))
+
+    @cached_property
+    def groups(self) -> Sums:
+        """Sums over groups of the prediction that hold rows."""
+        groups = self.between(self.partition.edges)
+        return groups.at(groups.occupied)
+
+    def grades(self) -> tuple[Sequence[str], Sums]:
+        """Names and sums of grades that hold rows, in their order."""
+        if self.partition.grades is not None:
+            graded = {name: own for name, own in self.graded.items() if own[1].occupied.size}
+            names = sorted(graded, key=lambda name: graded[name][0])
+            parts = zip(*(vars(graded[name][1]).values() for name in names), strict=True)
+            return names, Sums(*map(np.concatenate, parts))
+        if not self.partition.cuts.size:
+            return [str(k + 1) for k in range(self.groups.rows.size)], self.groups
+        cuts = self.partition.cuts
+        ends = [f"{cut:g}" for cut in cuts]
+        names = [f"{low} to {high}" for low, high in pairwise(ends)]
+        names = [f"below {ends[0]}", *names, f"{ends[-1]} or more"]
+        sums = self.between(np.nextafter(cuts, 0.0))
+        return [names[k] for k in sums.occupied], sums.at(sums.occupied)
 
     @property
     def is_clustered(self) -> bool:
@@ -222,154 +229,76 @@ class Tallied:
         return design_variance(self.design, w * np.where(y == 1, one[cell], zero[cell]))
 
 
-def tallied(source: ScoreSource, partition: Partition) -> Tallied:
+def tallied(source: Sample | Scan, partition: Partition) -> Tallied:
     """Go over the rows once; those of a design, and up to 100,000, are taken as they are."""
-    design = source.design if isinstance(source, Sample) and not source.design.is_simple else None
-    unit = 1.0 if isinstance(source, Scan) or design is not None else _unit(source.weights)
-    most = np.inf if design is not None else rows_at_hand()
+    if isinstance(source, Sample) and (source.n <= rows_at_hand() or not source.design.is_simple):
+        y, p, w = source.y, source.p, source.weights_or_ones
+        cells = PredictionCells.of_rows(y, p, w)
+        by_row = y, w, np.minimum(np.searchsorted(cells.p, p), cells.p.size - 1)
+        design = None if source.design.is_simple else source.design
+        return Tallied(cells, partition.graded(source, w), partition, False, design, by_row)
     total: TallySums | None = None
-    few: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-    rows = 0
-    for chunk in source.chunks(CHUNK_ROWS if design is None else source.n):
-        w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights / unit
-        part = partition(chunk, w)
+    for chunk in source.chunks(CHUNK_ROWS):
+        part = partition(chunk, np.ones(chunk.n) if chunk.weights is None else chunk.weights)
         total = part if total is None else total.absorbed(part)
-        rows += chunk.y.size
-        few = [*few, (chunk.y, chunk.p, w)] if rows <= most else []
-    if total is None:
-        raise InputError("there are no rows", argument="sample")
-    if not few:
-        return total.tallied(partition)
-    y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
-    cells = PredictionCells.of_rows(y, p, w)
-    by_row = y, w, np.minimum(np.searchsorted(cells.p, p), max(cells.p.size - 1, 0))
-    return replace(total.tallied(partition, cells), design=design, rows=by_row)
-
-
-def _unit(weights: FloatArray | None) -> float:
-    """The power of two, which changes no digit, that leaves weights whose squares add up."""
-    most = 0.0 if weights is None else float(weights.max(initial=0.0))
-    return 1.0 if most == 0 else float(np.ldexp(1.0, int(np.frexp(most)[1]) - 1))
+    assert total is not None  # more rows than can be at hand
+    return total.tallied(partition)
 
 
 @dataclass(frozen=True, eq=False)
 class TallySums(Additive):
-    """Sums over some rows, which add up."""
+    """Sums over some rows, which add up: by cells of a partition that occur, and by grade."""
 
     places: IntArray
     fine: Sums
-    groups: Sums
-    between: Sums
-    cuts: Sums
-    graded: GradeSums
+    graded: Grades
+    size: int  # number of all cells
 
     def __add__(self, other: TallySums) -> TallySums:
         fine = Sums(*(values.copy() for values in vars(self.fine).values()))
-        return replace(self, fine=fine).absorbed(other)
+        return TallySums(self.places, fine, self.graded, self.size).absorbed(other)
 
     def absorbed(self, other: TallySums) -> TallySums:
         """Add other rows, into the arrays of these where they hold all cells."""
-        fine = self.fine
-        if self.places.size < CELLS:
-            fine = Sums(*np.zeros((7, CELLS)))
-            _add_at(fine, self.places, self.fine)
-        _add_at(fine, other.places, other.fine)
-        names = ("groups", "between", "cuts", "graded")
-        rest = (getattr(self, name) + getattr(other, name) for name in names)
-        return TallySums(np.arange(CELLS), fine, *rest)
+        whole = self.places.size == self.size
+        fine = self.fine if whole else Sums(*np.zeros((len(vars(self.fine)), self.size)))
+        for part in (other,) if whole else (self, other):
+            for values, more in zip(vars(fine).values(), vars(part.fine).values(), strict=True):
+                values[part.places] += more
+        graded = dict(self.graded)
+        for name, (rank, sums) in other.graded.items():
+            _add_grade(graded, name, rank, sums)
+        refuse_many_grades(len(graded))
+        return TallySums(np.arange(self.size), fine, graded, self.size)
 
-    def tallied(self, partition: Partition, cells: PredictionCells | None = None) -> Tallied:
-        """Make what validation needs; of gathered rows, unless cells of single predictions."""
-        gathered = cells is None
-        if cells is None:
-            cells = PredictionCells.of_fine(self.places, self.fine)
+    def tallied(self, partition: Partition) -> Tallied:
+        """Make what validation needs."""
+        cells = partition.gathered(self.places, self.fine)
         if cells.p.size == 0:
             raise InputError("{argument}: no row has a positive weight", argument="weights")
-        groups = self.groups.at(self.groups.occupied)
-        names, grades = tuple(str(k + 1) for k in range(groups.rows.size)), groups
-        if partition.grades is not None:
-            names, grades = self.graded.in_order()
-        elif partition.cuts.size:
-            names = tuple(_interval(partition.cuts, int(k)) for k in self.cuts.occupied)
-            grades = self.cuts.at(self.cuts.occupied)
-        return Tallied(cells, groups, self.between, grades, names, partition, gathered)
+        return Tallied(cells, self.graded, partition, gathered=True)
 
 
-def _add_at(sums: Sums, cells: IntArray, others: Sums) -> None:
-    for values, more in zip(vars(sums).values(), vars(others).values(), strict=True):
-        values[cells] += more
+def _add_grade(grades: Grades, name: str, rank: Any, sums: Sums) -> None:
+    grades[name] = rank, (grades[name][1] + sums if name in grades else sums)
 
 
-def _interval(cuts: FloatArray, number: int) -> str:
-    """A grade by its ends.
-
-    >>> _interval(np.array([0.01, 0.05]), 0), _interval(np.array([0.01, 0.05]), 1)
-    ('below 0.01', '0.01 to 0.05')
-    """
-    if number == 0:
-        return f"below {cuts[0]:g}"
-    if number == cuts.size:
-        return f"{cuts[-1]:g} or more"
-    return f"{cuts[number - 1]:g} to {cuts[number]:g}"
-
-
-@dataclass(frozen=True, eq=False)
-class GradeSums:
-    """Sums by grade over some rows, which add up; a grade is a level, a number or None."""
-
-    sums: Mapping[Any, Sums] = field(default_factory=dict)
-    names: Mapping[Any, str] = field(default_factory=dict)
-    levels: tuple[Any, ...] = ()
-    codes: Mapping[Any, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, column: Column, y: FloatArray, p: FloatArray, w: FloatArray) -> GradeSums:
-        """Sum over some rows."""
-        values, cell = np.unique(column.values, return_inverse=True)
-        _refuse_more(values.size)
-        every = Sums.of(cell, values.size, y, p, w)
-        sums: dict[Any, Sums] = {}
-        for k, value in enumerate(values):
-            _add_grade(sums, _grade_key(column, value), every.at(np.array([k])))
-        return cls(
-            sums,
-            {_grade_key(column, value): grade_name(column, value) for value in values},
-            column.levels,
-            dict(zip(column.levels, column.codes, strict=True)) if column.codes else {},
+def read_grades(grades: object, n: int) -> Column:
+    """Read grades that stand beside n rows."""
+    name = getattr(grades, "name", None)
+    column = encode(name if isinstance(name, str) and name else "grades", grades)
+    if len(column) != n:
+        raise InputError(
+            "{argument} has {value} values for {rows} rows",
+            argument="grades",
+            value=len(column),
+            details={"rows": f"{n:,}"},
         )
-
-    def __add__(self, other: GradeSums) -> GradeSums:
-        both = dict(self.sums)
-        for key, sums in other.sums.items():
-            _add_grade(both, key, sums)
-        _refuse_more(len(both))
-        codes = {**self.codes, **other.codes}
-        levels, every = max(self.levels, other.levels, key=len), {*self.levels, *other.levels}
-        if len(every) > len(levels):  # each of some rows: they were sorted
-            levels = tuple(sorted(every, key=lambda level: codes.get(level, level)))
-        return GradeSums(both, {**self.names, **other.names}, levels, codes)
-
-    def in_order(self) -> tuple[tuple[str, ...], Sums]:
-        """Names and sums of grades with rows that count, in their order, missing values last."""
-        position = {level: k for k, level in enumerate(self.levels)}
-        keys = sorted(
-            (key for key, sums in self.sums.items() if sums.occupied.size),
-            key=lambda key: (key is None, 0 if key is None else position.get(key, key)),
-        )
-        parts = zip(*(vars(self.sums[key]).values() for key in keys), strict=True)
-        return tuple(self.names[key] for key in keys), Sums(*map(np.concatenate, parts))
+    return column
 
 
-def _add_grade(sums: dict[Any, Sums], key: Any, more: Sums) -> None:
-    sums[key] = sums[key] + more if key in sums else more
-
-
-def refuse_many_grades(column: Column) -> None:
+def refuse_many_grades(values: int) -> None:
     """Raise where a column has more values than there can be grades."""
-    _refuse_more(np.unique(column.values).size)
-
-
-def _refuse_more(values: int) -> None:
     if values > MAX_GRADES:
         raise InputError(
             "{argument} has more than {value} values; grades are few: name a column of rating "
@@ -379,24 +308,12 @@ def _refuse_more(values: int) -> None:
         )
 
 
-def _grade_key(column: Column, value: Any) -> Any:
-    """A level or a number; None for missing values, which may have a level of their own."""
-    if column.is_category:
-        level = None if value < 0 else column.levels[int(value)]
-        return None if level == MISSING_LEVEL else level
-    return None if np.isnan(value) else float(value)
-
-
 def grade_name(column: Column, value: Any) -> str:
     """What people call a grade.
 
-    Examples
-    --------
-    >>> from itrust.data import encode
     >>> grade_name(encode("rating", [1.0, 2.5]), 2.5), grade_name(encode("rating", ["A", "B"]), 1)
     ('2.5', 'B')
     """
-    key = _grade_key(column, value)
-    if key is None:
-        return MISSING_LEVEL
-    return str(key) if column.is_category else column.shown(key, 15)
+    if column.is_category:
+        return MISSING_LEVEL if value < 0 else str(column.levels[int(value)])
+    return MISSING_LEVEL if np.isnan(value) else column.shown(float(value), 15)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, checked_share
+from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, checked_share, did_you_mean
 from itrust.calibration.bins import PredictionCells
 from itrust.calibration.inputs import checked_draws
 from itrust.calibration.multiplicity import unadjusted_pvalues
@@ -40,7 +40,7 @@ from itrust.calibration.validation.statistics import (
     smooth_errors,
     spiegelhalter,
 )
-from itrust.calibration.validation.tally import GradeColumn, Partition, Tallied, tallied
+from itrust.calibration.validation.tally import Partition, Tallied, read_grades, tallied
 from itrust.data import Sample, Scan
 
 COARSE = 2_048
@@ -137,12 +137,36 @@ def validation(
     checked_share(confidence, "confidence")
     draws, seed = checked_draws(draws), as_seed(rng)
     source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
-    if isinstance(source, Scan) and not source.is_simple:
-        source = source.load()
     if grades is not None and cuts is not None:
         raise InputError("give {argument} or cuts, not both", argument="grades")
-    column = None if grades is None else GradeColumn.asked(source, grades)
-    partition = Partition.of(source, column, thresholds, cuts)
+    if isinstance(source, Scan):
+        if not isinstance(grades, str | None):
+            raise InputError(
+                "{argument} of rows in files is the name of a covariate, or use cuts=",
+                argument="grades",
+            )
+        if not source.is_simple:
+            source = source.load()
+    some: Sample | Scan = source
+    if isinstance(source, Scan):
+        extract = source.extract()
+        some = extract.some
+        source = some if extract.is_all else source
+    name = grades if isinstance(grades, str) else None
+    if name is not None and name not in source.names:
+        guess = did_you_mean(name, source.names)
+        raise InputError(
+            "{argument}: there is no covariate {value}; {guess}",
+            argument="grades",
+            value=name,
+            details={"guess": guess if source.names else "arrays have no covariates"},
+        )
+    if name is None and grades is not None:
+        assert isinstance(source, Sample)
+        column = read_grades(grades, source.n)
+        name, some = column.name, source.with_columns((column,))
+        source = some
+    partition = Partition.of(some, name, thresholds, cuts)
     folds = source.folds if isinstance(source, Sample) else 0
     return validated(tallied(source, partition), confidence, draws, seed, folds)
 
@@ -153,7 +177,7 @@ def validated(
     """Make all statistics of sums over rows."""
     # Apart from the test's draws, which have the same seed, so that p-values are not tied to them.
     random = np.random.default_rng([23, seed])
-    cells, column = tallied.cells, tallied.partition.grades
+    cells = tallied.cells
     errors, knots = smooth_errors(cells, cells.sums.weights1[None])
     statistics = [
         *intercept_and_slope(tallied, confidence),
@@ -186,7 +210,7 @@ def validated(
         grades=ValidationTable(graded(tallied, draws, random)),
         decision=ValidationTable(decision_curve(tallied)),
         folds=folds,
-        graded_by=None if column is None else column.name,
+        graded_by=tallied.partition.grades,
     )
 
 

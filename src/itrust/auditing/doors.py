@@ -10,7 +10,7 @@ import numpy as np
 
 from itrust._core import InputError, Rng, Setting, did_you_mean, listed
 from itrust.bias import names_of
-from itrust.calibration import read_grades
+from itrust.calibration import validation
 from itrust.data import (
     Sample,
     Scan,
@@ -93,7 +93,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
             "covariate and give its name",
             argument="grades",
         )
-    read = read_grades(grades, source.n)
+    read = validation.read_grades(grades, source.n)
     if missing == "error" and read.missing.any():
         raise InputError(
             "{argument}: {count} of the rows have no grade (first: {row})",

@@ -13,7 +13,7 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.auditing.differencing import Told, Universe, block_of, first_to_go, telling_values
 from itrust.bias import GroupBias, GroupTable, Slice
-from itrust.calibration import edges_of, grade_name
+from itrust.calibration import validation
 from itrust.data import MISSING_LEVEL, Level, OneOf, Points, Predicate
 from itrust.tasks import Coefficient, Indicator, Leaf, Quantity, Ratio, Task
 
@@ -100,7 +100,7 @@ class GradeOf:
         """Mark the rows."""
         column = next(own for own in points.columns if own.name == self.by)
         values = np.unique(column.values)
-        own = [value for value in values if grade_name(column, value) == self.name]
+        own = [value for value in values if validation.grade_name(column, value) == self.name]
         marked = np.isin(column.values, own)
         if self.name == MISSING_LEVEL:
             marked |= column.missing
@@ -431,7 +431,7 @@ class _Withholding:
         rows = self.audit.overall.curve.rows
         p = self.universe.points.p
         if self.universe.real < self.audit.n and self._graded_by is not None:
-            ends = edges_of(self.audit.sample)  # which grades may nearly share
+            ends = validation.edges_of(self.audit.sample)  # which grades may nearly share
         elif self.universe.real < self.audit.n or rows.sum() < self.audit.n:
             return []
         else:

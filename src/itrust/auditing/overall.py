@@ -11,16 +11,7 @@ from itrust._core import FloatArray
 from itrust.auditing.charts import HistogramChart, histogram_edges
 from itrust.auditing.parts import MeanBias, Overall
 from itrust.auditing.summing import SummingPart
-from itrust.calibration import (
-    CalibrationResult,
-    Sums,
-    bin_sums,
-    curve_of_bins,
-    residuals_in_cells,
-    scores,
-    smooth_ece_of_cells,
-    surprise,
-)
+from itrust.calibration import CalibrationResult, scores
 from itrust.data import Chunk
 from itrust.engines import Additive
 
@@ -34,8 +25,8 @@ class OverallSums(Additive):
     mass: float
     squares: float
     surprise: float
-    by_width: Sums
-    by_mass: Sums
+    by_width: scores.Sums
+    by_mass: scores.Sums
     cells: FloatArray
     counts: FloatArray
 
@@ -53,10 +44,10 @@ class _Summing:
         return OverallSums(
             mass=float(w.sum()),
             squares=float(w @ np.square(y - p)),
-            surprise=surprise(y, p, w),
-            by_width=bin_sums(y, p, w, self.by_width),
-            by_mass=bin_sums(y, p, w, self.by_mass),
-            cells=residuals_in_cells(y, p, w),
+            surprise=scores.surprise(y, p, w),
+            by_width=scores.bin_sums(y, p, w, self.by_width),
+            by_mass=scores.bin_sums(y, p, w, self.by_mass),
+            cells=scores.residuals_in_cells(y, p, w),
             counts=np.histogram(p, self.bars)[0],
         )
 
@@ -85,7 +76,7 @@ def overall_of(
     sums: OverallSums, mean: MeanBias, alone: CalibrationResult, given: CalibrationResult
 ) -> Overall:
     """Make what holds for the prediction alone; calibration given covariates would imply it."""
-    by_width = curve_of_bins(sums.by_width)
+    by_width = scores.curve_of_bins(sums.by_width)
     return Overall(
         test=alone,
         pvalue=float(np.maximum(alone.pvalue, given.pvalue)),
@@ -94,6 +85,6 @@ def overall_of(
         log_loss=sums.surprise / sums.mass,
         ece=float(np.sum(by_width.share * np.abs(by_width.gap))),
         mce=float(np.abs(by_width.gap).max()),
-        smooth_ece=smooth_ece_of_cells(sums.cells / sums.mass),
-        curve=curve_of_bins(sums.by_mass),
+        smooth_ece=scores.smooth_ece_of_cells(sums.cells / sums.mass),
+        curve=scores.curve_of_bins(sums.by_mass),
     )

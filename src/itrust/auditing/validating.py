@@ -11,45 +11,43 @@ from itrust.auditing.hiding import Hidden, too_few
 from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     DecisionPoint,
-    Partition,
-    Reason,
-    TallySums,
     Validation,
     ValidationStatistic,
     ValidationTable,
-    tallied,
-    validated,
+    validation,
 )
 from itrust.data import Sample
 
 
 @dataclass(frozen=True, eq=False)
-class ValidationPart(SummingPart[TallySums]):
+class ValidationPart(SummingPart[validation.TallySums]):
     """What validators print, as a part of a pass over rows that are not all at hand."""
 
     grades: str | None = None
 
     @cached_property
-    def partition(self) -> Partition:
+    def partition(self) -> validation.Partition:
         """Where predictions are cut: by the rows at hand, as those of the reliability curve."""
-        return Partition.of(self.extract.some, self.grades)
+        return validation.Partition.of(self.extract.some, self.grades)
 
-    def summing(self) -> Partition:
+    def summing(self) -> validation.Partition:
         """What some rows contribute."""
         return self.partition
 
-    def validated(self, sums: TallySums, alpha: float, draws: int, seed: int) -> Validation:
+    def validated(
+        self, sums: validation.TallySums, alpha: float, draws: int, seed: int
+    ) -> Validation:
         """Make the statistics of the sums."""
-        found = sums.tallied(self.partition)
-        return validated(found, 1 - alpha, draws, seed, self.extract.some.folds)
+        tallied = sums.tallied(self.partition)
+        return validation.validated(tallied, 1 - alpha, draws, seed, self.extract.some.folds)
 
 
 def validation_of(
     sample: Sample, alpha: float, draws: int, seed: int, grades: str | None = None
 ) -> Validation:
     """Make the statistics of rows at hand."""
-    found = tallied(sample, Partition.of(sample, grades))
-    return validated(found, 1 - alpha, draws, seed, sample.folds)
+    tallied = validation.tallied(sample, validation.Partition.of(sample, grades))
+    return validation.validated(tallied, 1 - alpha, draws, seed, sample.folds)
 
 
 def disclosed_validation(
@@ -96,7 +94,7 @@ def _about_count(rows: int | None, least: int) -> int | None:
 def _without_sum_of_grades(own: ValidationStatistic) -> ValidationStatistic:
     if own.name != "hosmer_lemeshow":
         return own
-    return ValidationStatistic(own.name, reason=Reason.WITHHELD)
+    return ValidationStatistic(own.name, reason=validation.Reason.WITHHELD)
 
 
 def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:

@@ -1,6 +1,6 @@
 """Are the probabilities calibrated, given the covariates? Statistic, test, power, scores."""
 
-from itrust.calibration import scores
+from itrust.calibration import scores, validation
 from itrust.calibration.adaptive import (
     PreparedTest,
     default_dictionary,
@@ -8,12 +8,9 @@ from itrust.calibration.adaptive import (
     prepared_test,
     result_of_laws,
 )
-from itrust.calibration.assumptions import (
-    Autocorrelation,
-    residual_autocorrelation,
-)
+from itrust.calibration.assumptions import Autocorrelation, residual_autocorrelation
 from itrust.calibration.attribution import log_tails
-from itrust.calibration.bins import Bins, EqualMass, Sums, bin_sums
+from itrust.calibration.bins import Bins, EqualMass
 from itrust.calibration.dictionary import (
     Dictionary,
     Scaling,
@@ -23,12 +20,7 @@ from itrust.calibration.dictionary import (
 )
 from itrust.calibration.evidence import MAX_DESCRIBED, described, findings_of
 from itrust.calibration.inputs import checked_draws, checked_source, null_warnings
-from itrust.calibration.interval import (
-    BoundFinding,
-    BoundScores,
-    IntervalRun,
-    bound_findings,
-)
+from itrust.calibration.interval import BoundFinding, BoundScores, IntervalRun, bound_findings
 from itrust.calibration.klce import klce2, klce_test, null_sd
 from itrust.calibration.learned import (
     Across,
@@ -76,14 +68,7 @@ from itrust.calibration.results import (
     Refusal,
     evidence_of,
 )
-from itrust.calibration.scores import (
-    ReliabilityCurve,
-    curve_of_bins,
-    reliability_curve,
-    residuals_in_cells,
-    smooth_ece_of_cells,
-    surprise,
-)
+from itrust.calibration.scores import ReliabilityCurve, reliability_curve
 from itrust.calibration.tails import (
     from_normal_score,
     normal_score,
@@ -95,18 +80,10 @@ from itrust.calibration.tails import (
 from itrust.calibration.validation import (
     DecisionPoint,
     Grade,
-    Partition,
-    Reason,
-    TallySums,
     Validation,
     ValidationStatistic,
     ValidationTable,
-    edges_of,
-    grade_name,
-    read_grades,
     refuse_many_grades,
-    tallied,
-    validated,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import chdtrc
@@ -28,21 +28,18 @@ from itrust._core import (
     checked_count,
     checked_share,
 )
-from itrust.calibration.inputs import checked_draws, checked_null, cluster_notes, null_warnings
+from itrust.calibration.inputs import checked_draws, cluster_notes, null_warnings
 from itrust.calibration.klce import klce_test
 from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.results import CalibrationResult, WithRun
 from itrust.data import Column, Sample, checked_sample
 from itrust.engines import EngineChoice
 from itrust.kernels import RBF, Constant, Delta, Kernel, LocalKernel, Median
-from itrust.nulls import Null, RowwiseNull, fitting_null
+from itrust.nulls import Null, fitting_null
 from itrust.terms import COLUMN_LEVELS, plain_features
 
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
 MAX_ROWS = 800  # that the search for widths uses
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+FACTORS = (1.0, 0.125, 0.25, 0.5, 2.0, 4.0)  # of the usual width
 SWEEPS = 3
 FAINT = 1e-12  # match of different categories that counts as none
 DRAWS_AT_ONCE = 256
@@ -89,28 +86,25 @@ def tune_widths(sample: Sample) -> TunedKernel:
     part = sample.take(rows)
     numbers = max(sum(column.kind in ("number", "date") for column in part.columns), 1)
     choices = [
-        _Choice.of(part.points.prediction, 1),
-        *(_Choice.of(column, numbers) for column in part.columns),
+        _choices(part.points.prediction, 1),
+        *(_choices(column, numbers) for column in part.columns),
     ]
-    chosen = [choice.usual for choice in choices]
-    logs = np.sum([choice.log_kernel(k) for choice, k in zip(choices, chosen, strict=True)], axis=0)
+    chosen = [0] * len(choices)
+    logs = np.sum([scales[0] * matrix for _, scales, matrix in choices], axis=0)
     best = start = _ratio(part, logs)
     for _ in range(SWEEPS):
         before = best
-        for number, choice in enumerate(choices):
-            rest = logs - choice.log_kernel(chosen[number])
-            for option in range(len(choice.options)):
-                if option == chosen[number]:
-                    continue
-                tried = rest + choice.log_kernel(option)
-                ratio = _ratio(part, tried)
-                if ratio > best:
+        for number, (_, scales, matrix) in enumerate(choices):
+            rest = logs - scales[chosen[number]] * matrix
+            for option, scale in enumerate(scales):
+                tried = rest + scale * matrix
+                if option != chosen[number] and (ratio := _ratio(part, tried)) > best:
                     best, logs, chosen[number] = ratio, tried, option
         if best <= before:
             break
-    kernels = [choice.options[k] for choice, k in zip(choices, chosen, strict=True)]
-    x = dict(zip(sample.names, kernels[1:], strict=True)) if sample.names else Constant()
-    return TunedKernel(LocalKernel(kernels[0], x), best, start, part.n)
+    prob, *kernels = (kernels[k] for (kernels, *_), k in zip(choices, chosen, strict=True))
+    x = dict(zip(sample.names, kernels, strict=True)) if sample.names else Constant()
+    return TunedKernel(LocalKernel(prob, x), best, start, part.n)
 
 
 def tuned_test(
@@ -164,32 +158,17 @@ def tuned_test(
     return replace(result, notes=(*result.notes, note))
 
 
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """A column and the kernels it may get; the log of each kernel is the same matrix scaled."""
-
-    options: tuple[Kernel, ...]
-    scales: tuple[float, ...]
-    matrix: FloatArray  # squared distance over that of the usual width, or 1 where values differ
-    usual: int
-
-    @classmethod
-    def of(cls, column: Column, columns: int) -> _Choice:
-        if column.kind in ("category", "boolean"):
-            differ = np.not_equal.outer(column.values, column.values).astype(float)
-            options = Delta(), Delta(0.5), Constant()
-            return cls(options, (np.log(FAINT), np.log(0.5), 0.0), differ, 0)
-        present = column.values[~column.missing]
-        width = Median(float(np.sqrt(columns)))(present)
-        filled = np.nan_to_num(column.values) / width
-        squares = np.square(np.subtract.outer(filled, filled))
-        squares[np.not_equal.outer(column.missing, column.missing)] = -2 * np.log(FAINT)
-        widths: list[Kernel] = [RBF(factor * width) for factor in FACTORS]
-        scales = [-0.5 / factor**2 for factor in FACTORS]
-        return cls((*widths, Constant()), (*scales, 0.0), squares, FACTORS.index(1.0))
-
-    def log_kernel(self, option: int) -> FloatArray:
-        return self.scales[option] * self.matrix
+def _choices(column: Column, columns: int) -> tuple[list[Kernel], list[float], FloatArray]:
+    """The kernels that a column may get, the usual one first; their logs: a matrix and scales."""
+    if column.kind in ("category", "boolean"):
+        differ = np.not_equal.outer(column.values, column.values).astype(float)
+        return ([Delta(), Delta(0.5), Constant()], [np.log(FAINT), np.log(0.5), 0.0], differ)
+    width = Median(float(np.sqrt(columns)))(column.values[~column.missing])
+    filled = np.nan_to_num(column.values) / width
+    squares = np.square(np.subtract.outer(filled, filled))
+    squares[np.not_equal.outer(column.missing, column.missing)] = -2 * np.log(FAINT)
+    kernels: list[Kernel] = [*(RBF(factor * width) for factor in FACTORS), Constant()]
+    return kernels, [*(-0.5 / factor**2 for factor in FACTORS), 0.0], squares
 
 
 def _ratio(sample: Sample, logs: FloatArray) -> float:
@@ -205,13 +184,7 @@ def _ratio(sample: Sample, logs: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Folds(ABC):
-    """How rows are divided between learning and testing.
-
-    Parameters
-    ----------
-    number : int
-        Number of folds.
-    """
+    """How rows are divided between learning and testing."""
 
     number: int = 5
     meaning: ClassVar[str]
@@ -365,9 +338,8 @@ class WitnessResult(WithRun):
         return {
             "pvalue": self.pvalue,
             "folds": {"kind": type(self.folds).__name__, "number": self.folds.number},
-            "parts": [vars(part) for part in self.parts],
-            "regressor": self.regressor,
-            "n": self.n,
+            "parts": self._rows(),
+            **self._by_name("regressor", "n"),
             "on": self.names,
             "null": self.null.to_dict(),
             **self._by_name("draws", "seed", "warnings", "notes"),
@@ -435,10 +407,14 @@ def witness_test(
         )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)
-    null = checked_null(None, sample)
-    assert isinstance(null, RowwiseNull)
+    null = fitting_null(sample)
     warnings = null_warnings(sample, null)
-    model = regressor if regressor is not None else default_regressor(seed)
+    if regressor is None:
+        from sklearn.ensemble import HistGradientBoostingRegressor  # slow to load
+
+        # Small trees: errors of a decent model are faint.
+        trees = {"max_iter": 60, "max_depth": 3, "min_samples_leaf": 20, "early_stopping": False}
+        regressor = HistGradientBoostingRegressor(**trees, random_state=seed % 2**32)
     rows = _fold_rows(sample, folds.number, seed)
     parts = []
     for learned, tested in folds.roles():
@@ -446,12 +422,12 @@ def witness_test(
         # Bits of their own for each fold, so that no draw of one says anything about another's.
         fold_seed = as_seed(np.random.default_rng([seed, tested]))
         fold = sample.take(rows[tested])
-        direction = _witness(model, sample.take(seen), fold)
+        direction = _witness(regressor, sample.take(seen), fold)
         parts.append(_tested(direction, seen.size, fold, draws, fold_seed))
     return WitnessResult(
         parts=tuple(parts),
         folds=folds,
-        regressor=type(model).__name__,
+        regressor=type(regressor).__name__,
         n=sample.n,
         names=sample.names,
         null=null,
@@ -461,20 +437,6 @@ def witness_test(
         elapsed=time.perf_counter() - begun,
         assumption_warnings=warnings,
         notes=(*sample.notes, *cluster_notes(sample, null)),
-    )
-
-
-def default_regressor(seed: int = 0) -> HistGradientBoostingRegressor:
-    """Gradient boosting with small trees: errors of a decent model are faint."""
-    from sklearn.ensemble import HistGradientBoostingRegressor  # slow to load
-
-    return HistGradientBoostingRegressor(
-        learning_rate=0.1,
-        max_iter=60,
-        max_depth=3,
-        min_samples_leaf=20,
-        early_stopping=False,
-        random_state=seed % 2**32,
     )
 
 
@@ -526,27 +488,17 @@ def _witness(regressor: Any, learned: Sample, tested: Sample) -> FloatArray:
 def _tested(
     direction: FloatArray, learned_from: int, sample: Sample, draws: int, seed: int
 ) -> FoldResult:
-    """The largest p-value of the laws that the rows leave open."""
+    """Compare sums of residuals along a direction; the largest p-value of laws that are open."""
     direction = direction * sample.weights_or_ones
-    laws = fitting_null(sample).laws(sample, seed)
-    sums = [_sums(direction, sample, law, draws, seed) for law in laws]
-    norm = float(np.linalg.norm(direction) * np.linalg.norm(sample.residuals))
-    return FoldResult(
-        learned_from=learned_from,
-        tested_on=sample.n,
-        correlation=sums[0][0] / norm if norm > 0 and math.isfinite(norm) else 0.0,
-        pvalue=max(float(unadjusted_pvalues(each[None])[0]) for each in sums),
-    )
-
-
-def _sums(
-    direction: FloatArray, sample: Sample, null: RowwiseNull, draws: int, seed: int
-) -> FloatArray:
-    """Sums of residuals along a direction, the data first, (1 + draws,)."""
     (chunk,) = sample.chunks(sample.n)
-    sums = [float(direction @ sample.residuals)]
-    for at in range(0, draws, DRAWS_AT_ONCE):
-        drawn = null.draw(chunk, range(at, min(at + DRAWS_AT_ONCE, draws)), seed)
-        shift = direction @ sample.p if drawn.dtype == bool else 0.0
-        sums.extend((direction @ drawn - shift).tolist())
-    return np.array(sums)
+    observed, pvalues = float(direction @ sample.residuals), []
+    for law in fitting_null(sample).laws(sample, seed):
+        sums = [observed]
+        for at in range(0, draws, DRAWS_AT_ONCE):
+            drawn = law.draw(chunk, range(at, min(at + DRAWS_AT_ONCE, draws)), seed)
+            shift = direction @ sample.p if drawn.dtype == bool else 0.0
+            sums.extend((direction @ drawn - shift).tolist())
+        pvalues.append(float(unadjusted_pvalues(np.array([sums]))[0]))
+    norm = float(np.linalg.norm(direction) * np.linalg.norm(sample.residuals))
+    correlation = observed / norm if norm > 0 and math.isfinite(norm) else 0.0
+    return FoldResult(learned_from, sample.n, correlation, max(pvalues))

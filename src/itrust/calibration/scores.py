@@ -13,16 +13,9 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, xlogy
 
-from itrust._core import (
-    FloatArray,
-    InputError,
-    IntArray,
-    Result,
-    Rng,
-    checked_share,
-)
+from itrust._core import FloatArray, InputError, IntArray, Result, Rng, checked_share
 from itrust.calibration.bins import Bins, EqualMass, EqualWidth, Sums, bin_sums
 from itrust.calibration.klce import klce2, klce_test
 from itrust.calibration.score_inputs import in_their_words, rows_to_score
@@ -35,14 +28,7 @@ from itrust.calibration.validation import (
     ValidationTable,
     validation,
 )
-from itrust.data import (
-    Covariates,
-    Sample,
-    Scan,
-    design_variance,
-    of_two_classes,
-    variance_units,
-)
+from itrust.data import Covariates, Sample, Scan, design_variance, of_two_classes, variance_units
 from itrust.kernels import LocalKernel
 
 __all__ = [
@@ -141,16 +127,13 @@ def log_loss(
 
 def surprise(y: FloatArray, p: FloatArray, w: FloatArray) -> float:
     """Sum of weights times -log of the probability that the label was given."""
-    counts = w > 0
-    given = np.where(y == 1, p, 1 - p)[counts]
-    with np.errstate(divide="ignore"):
-        return float(-(w[counts] @ np.log(given)))
+    return -float(xlogy(w, np.where(y == 1, p, 1 - p)).sum())
 
 
 def _arrays(source: Sample | Scan) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """Labels, predictions and weights; a sample in memory is one chunk."""
     for chunk in source.chunks(source.n if isinstance(source, Sample) else CHUNK_ROWS):
-        yield chunk.y, chunk.p, np.ones(chunk.n) if chunk.weights is None else chunk.weights
+        yield (chunk.y, chunk.p, np.ones(chunk.n) if chunk.weights is None else chunk.weights)
 
 
 def _mean(

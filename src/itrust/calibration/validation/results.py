@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from itrust._core import InputError, Result, closest, in_pandas
+from itrust._core import InputError, Result, in_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,7 +209,7 @@ class ValidationTable(tuple[Entry, ...]):
         pyarrow.Table
             With a column for each attribute.
         """
-        return pa.Table.from_pylist([own.to_dict() for own in self])
+        return pa.Table.from_pylist([entry.to_dict() for entry in self])
 
     def to_pandas(self) -> pd.DataFrame:
         """Give the rows of `to_arrow` as a data frame; needs pandas.
@@ -277,20 +277,14 @@ class Validation(Result):
         return f"<Validation: {len(self.statistics)} statistics, {self.n:,} rows>"
 
     def __getitem__(self, name: str) -> ValidationStatistic:
-        for own in self.statistics:
-            if own.name == name:
-                return own
-        known = [own.name for own in self.statistics]
-        close = closest(str(name), known)
+        by_name = {statistic.name: statistic for statistic in self.statistics}
+        if name in by_name:
+            return by_name[name]
         raise InputError(
-            "there is no statistic {value}; {guess}",
+            "there is no statistic {value}; the names are {known}",
             argument="name",
             value=name,
-            details={
-                "guess": f"the names are {', '.join(known)}"  # all: nobody can guess them
-                if close is None
-                else f"did you mean {close!r}?"
-            },
+            details={"known": ", ".join(by_name)},
         )
 
     def __iter__(self) -> Iterator[ValidationStatistic]:
@@ -302,7 +296,7 @@ class Validation(Result):
     @property
     def tested(self) -> tuple[ValidationStatistic, ...]:
         """Statistics that have a p-value, by redraws or by a law."""
-        return tuple(own for own in self.statistics if own.chance is not None)
+        return tuple(one for one in self.statistics if one.chance is not None)
 
     def rejected(self, alpha: float) -> tuple[ValidationStatistic, ...]:
         """Give the statistics whose p-value is at most alpha; unadjusted.
@@ -317,15 +311,12 @@ class Validation(Result):
         tuple of ValidationStatistic
             By redraws where there are some, otherwise by their law.
         """
-        return tuple(own for own in self.tested if own.chance is not None and own.chance <= alpha)
+        return tuple(one for one in self.tested if one.chance is not None and one.chance <= alpha)
 
     def _facts(self) -> dict[str, Any]:
         tables = ("statistics", "grades", "decision")
-        own = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {
-            **{name: value for name, value in own.items() if name not in tables},
-            **{name: [part.to_dict() for part in own[name]] for name in tables},
-        }
+        facts = {name: value for name, value in vars(self).items() if name not in tables}
+        return facts | {name: [one.to_dict() for one in getattr(self, name)] for name in tables}
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [own.to_dict() for own in self.statistics]
+        return [statistic.to_dict() for statistic in self.statistics]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincc, expit, gammaincc
+from scipy.special import betainc, betaincc, expit, gammaincc, xlog1py, xlogy
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration.bins import PredictionCells, Sums
@@ -140,13 +140,13 @@ def _fit(
     """The last coefficient, with its interval and the p-value for its value under calibration."""
     sums = tallied.cells.sums.at(inside)
     start = np.arange(features.shape[1], dtype=float)  # of a calibrated model: a slope of 1
-    (found,), (converged,) = logistic_fits(
+    (fitted,), (converged,) = logistic_fits(
         features, start, offset, sums.weights, sums.weights1[None]
     )
     if not converged:
         return _missing(name, Reason.SEPARATED)
-    value = float(found[-1])
-    mean = expit(np.asarray(found @ features.T + offset))
+    value = float(fitted[-1])
+    mean = expit(np.asarray(fitted @ features.T + offset))
     information = features.T @ ((sums.weights * mean * (1 - mean))[:, None] * features)
     inverse = np.linalg.inv(information)
     variance = float(inverse[-1, -1])  # of independent rows that count alike
@@ -157,9 +157,7 @@ def _fit(
         variance = tallied.variance(zero, one)
     error = float(np.sqrt(variance))
     half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * error
-    pvalue = None
-    if error > 0:
-        pvalue = _two_sided((value - start[-1]) / error, tallied.freedom)
+    pvalue = _two_sided((value - start[-1]) / error, tallied.freedom) if error > 0 else None
     return ValidationStatistic(name, value, value - half, value + half, pvalue)
 
 
@@ -198,10 +196,11 @@ def _spline(cells: PredictionCells) -> tuple[FloatArray, int]:
         if rarer >= least:
             at = np.searchsorted(share, np.array(KNOTS[number]) - 1e-12)
             knots = cells.logit[np.minimum(at, share.size - 1)]
-            apart = np.diff(knots, prepend=-np.inf) > SAME * max(float(np.ptp(knots)), 1e-300)
-            features = restricted_cubic(cells.logit, knots[apart])
-            if apart.sum() >= 3 and _has_room(features, cells.sums.weights):
-                return features, int(apart.sum())
+            knots = knots[np.diff(knots, prepend=-np.inf) > SAME * max(np.ptp(knots), 1e-300)]
+            if knots.size >= 3:
+                features = restricted_cubic(cells.logit, knots)
+                if _has_room(features, cells.sums.weights):
+                    return features, knots.size
     line = np.column_stack([np.ones(cells.p.size), cells.logit])
     if cells.p.size > 1 and _has_room(line, cells.sums.weights):
         return line, 0
@@ -211,17 +210,13 @@ def _spline(cells: PredictionCells) -> tuple[FloatArray, int]:
 def _has_room(features: FloatArray, weights: FloatArray) -> bool:
     """Whether the columns are told apart by rows of some weight."""
     weighted = features * np.sqrt(weights / weights.sum())[:, None]
-    size = np.sqrt(np.square(weighted).sum(axis=0))
-    if len(features) < features.shape[1] or not (size > 0).all():
-        return False
-    singular = np.linalg.svd(weighted / size, compute_uv=False)
-    return bool(singular[-1] > ROOM * singular[0])
+    size = np.linalg.norm(weighted, axis=0)
+    columns = features.shape[1]
+    return bool(size.all() and np.linalg.matrix_rank(weighted / size, rtol=ROOM) == columns)
 
 
 def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
     """Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots."""
-    if knots.size < 3:
-        return np.column_stack([np.ones(x.size), x])
     first, last, before = knots[0], knots[-1], knots[-2]
     above = np.maximum(x[:, None] - knots, 0.0) ** 3
     cubics = (
@@ -330,17 +325,13 @@ def decomposed(cells: PredictionCells) -> list[ValidationStatistic]:
         return float(sums.weights0 @ np.square(p) + sums.weights1 @ np.square(1 - p)) / total
 
     def surprise(p: FloatArray) -> float:
-        with np.errstate(divide="ignore"):
-            zero, one = -np.log1p(-p), -np.log(p)
-        some0, some1 = sums.weights0 > 0, sums.weights1 > 0
-        return float(sums.weights0[some0] @ zero[some0] + sums.weights1[some1] @ one[some1]) / total
+        return -float(np.sum(xlog1py(sums.weights0, -p) + xlogy(sums.weights1, p))) / total
 
     values: dict[str, float] = {}
     for score, name, prefix in ((brier, "brier", ""), (surprise, "log_loss", "log_")):
         value, best, least = score(cells.p), score(recalibrated), score(rate)
-        parts = {"miscalibration": value - best, "discrimination": least - best}
-        values |= {name: value, **{prefix + part: v for part, v in parts.items()}}
-        values[f"{prefix}uncertainty"] = least
+        values |= {name: value, f"{prefix}miscalibration": value - best}
+        values |= {f"{prefix}discrimination": least - best, f"{prefix}uncertainty": least}
     return [
         ValidationStatistic(name, v) if np.isfinite(v) else _missing(name, Reason.CONTRARY)
         for name, v in values.items()
@@ -358,13 +349,10 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
     area = float(ones @ below) / float(ones.sum())
     zero, one = (above - area) / zeros.sum(), (below - area) / ones.sum()
     if tallied.design is None:
-        variance = 0.0
-        for squares, rows, share in (
-            (sums.squares0, float(sums.zeros.sum()), zero),
-            (sums.squares1, float(sums.ones.sum()), one),
-        ):
-            spread = float(squares @ np.square(share))
-            variance += spread * rows / (rows - 1) if rows > 1 else np.nan
+        rows = np.array([sums.zeros.sum(), sums.ones.sum()])
+        spread = [sums.squares0 @ np.square(zero), sums.squares1 @ np.square(one)]
+        more = np.divide(rows, rows - 1, out=np.full(2, np.nan), where=rows > 1)
+        variance = float(spread @ more)
     else:
         variance = tallied.variance(zero, one)
     half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * float(np.sqrt(variance))
@@ -384,15 +372,14 @@ def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
     """Net benefit at every threshold (Vickers and Elkin 2006)."""
     between = tallied.between(np.nextafter(tallied.partition.thresholds, 0.0))
     total = float(between.weights.sum())
+    above = [np.cumsum(part[::-1])[::-1] for part in (between.weights1, between.weights0)]
+    ones, zeros = (part / total for part in above)
+    rows = np.cumsum(between.rows[::-1])[::-1]
     return tuple(
-        DecisionPoint(
-            threshold=float(threshold),
-            true_positives=float(between.weights1[k + 1 :].sum()) / total,
-            false_positives=float(between.weights0[k + 1 :].sum()) / total,
-            rate=float(between.weights1.sum()) / total,
-            rows=int(between.rows[k + 1 :].sum()),
+        DecisionPoint(float(threshold), float(one), float(zero), float(ones[0]), int(count))
+        for threshold, one, zero, count in zip(
+            tallied.partition.thresholds, ones[1:], zeros[1:], rows[1:], strict=True
         )
-        for k, threshold in enumerate(tallied.partition.thresholds)
     )
 
 
@@ -406,7 +393,7 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
     if not tallied.is_clustered:
         adjusted, both = _adjusted(sums, draws, random)
     for k, name in enumerate(names):
-        rows, events, mean = int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k])
+        rows, events, mean = (int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k]))
         tests: dict[str, Any] = {}
         reason = Reason.CLUSTERED_GRADES if tallied.is_clustered else None
         if reason is None:

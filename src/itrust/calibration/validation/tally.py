@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, counted
+from itrust._core import FloatArray, InputError, IntArray, counted, did_you_mean
 from itrust.calibration.bins import (
     CELLS,
     EqualMass,
@@ -295,6 +295,29 @@ def read_grades(grades: object, n: int) -> Column:
             details={"rows": f"{n:,}"},
         )
     return column
+
+
+def with_grades(source: Sample | Scan, grades: object) -> tuple[Sample | Scan, str | None]:
+    """The rows with their grades among the covariates, and the name of these."""
+    if grades is None:
+        return source, None
+    if not isinstance(grades, str):
+        if isinstance(source, Scan):
+            raise InputError(
+                "{argument} of rows in files is the name of a covariate, or use cuts=",
+                argument="grades",
+            )
+        column = read_grades(grades, source.n)
+        return source.with_columns((column,)), column.name
+    if grades not in source.names:
+        guess = did_you_mean(grades, source.names)
+        raise InputError(
+            "{argument}: there is no covariate {value}; {guess}",
+            argument="grades",
+            value=grades,
+            details={"guess": guess if source.names else "arrays have no covariates"},
+        )
+    return source, grades
 
 
 def refuse_many_grades(values: int) -> None:

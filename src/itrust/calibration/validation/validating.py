@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, checked_share, did_you_mean
+from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, checked_share
 from itrust.calibration.bins import PredictionCells
 from itrust.calibration.inputs import checked_draws
 from itrust.calibration.multiplicity import unadjusted_pvalues
@@ -40,7 +40,7 @@ from itrust.calibration.validation.statistics import (
     smooth_errors,
     spiegelhalter,
 )
-from itrust.calibration.validation.tally import Partition, Tallied, read_grades, tallied
+from itrust.calibration.validation.tally import Partition, Tallied, tallied, with_grades
 from itrust.data import Sample, Scan
 
 COARSE = 2_048
@@ -139,33 +139,13 @@ def validation(
     source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
     if grades is not None and cuts is not None:
         raise InputError("give {argument} or cuts, not both", argument="grades")
-    if isinstance(source, Scan):
-        if not isinstance(grades, str | None):
-            raise InputError(
-                "{argument} of rows in files is the name of a covariate, or use cuts=",
-                argument="grades",
-            )
-        if not source.is_simple:
-            source = source.load()
-    some: Sample | Scan = source
+    if isinstance(source, Scan) and not source.is_simple:
+        source = source.load()
+    source, name = with_grades(source, grades)
+    some = source
     if isinstance(source, Scan):
         extract = source.extract()
-        some = extract.some
-        source = some if extract.is_all else source
-    name = grades if isinstance(grades, str) else None
-    if name is not None and name not in source.names:
-        guess = did_you_mean(name, source.names)
-        raise InputError(
-            "{argument}: there is no covariate {value}; {guess}",
-            argument="grades",
-            value=name,
-            details={"guess": guess if source.names else "arrays have no covariates"},
-        )
-    if name is None and grades is not None:
-        assert isinstance(source, Sample)
-        column = read_grades(grades, source.n)
-        name, some = column.name, source.with_columns((column,))
-        source = some
+        some, source = extract.some, extract.some if extract.is_all else source
     partition = Partition.of(some, name, thresholds, cuts)
     folds = source.folds if isinstance(source, Sample) else 0
     return validated(tallied(source, partition), confidence, draws, seed, folds)
@@ -224,21 +204,19 @@ def _redrawn(
 
     Miscalibration is that of all cells; of very many only its mean, which moves with their number.
     """
-    cells = tallied.cells
-    edges = tallied.partition.edges
+    cells, edges = tallied.cells, tallied.partition.edges
     coarse = cells.merged(_starts(cells, COARSE, np.searchsorted(edges, cells.p)))
     drawn = _compared(coarse, lambda ones: _scores(coarse, ones, edges), draws, random)
-    if coarse.p.size < cells.p.size:
-        is_whole = cells.p.size * draws <= ALL_CELLS
-        few = min(draws, max(AT_ONCE // cells.p.size, LEAST_DRAWS))
-        steps = _compared(
-            cells,
-            lambda ones: {"miscalibration": _miscalibration(cells, ones)},
-            draws if is_whole else few,
-            random,
-        )["miscalibration"]
-        drawn["miscalibration"] = steps if is_whole else (drawn["miscalibration"][0], steps[1])
-    return drawn
+    if coarse.p.size == cells.p.size:
+        return drawn
+
+    def steps(ones: FloatArray) -> dict[str, FloatArray]:
+        return {"miscalibration": _miscalibration(cells, ones)}
+
+    is_whole = cells.p.size * draws <= ALL_CELLS
+    few = min(draws, max(AT_ONCE // cells.p.size, LEAST_DRAWS))
+    pvalue, mean = _compared(cells, steps, draws if is_whole else few, random)["miscalibration"]
+    return drawn | {"miscalibration": (pvalue if is_whole else drawn["miscalibration"][0], mean)}
 
 
 def _compared(
@@ -247,9 +225,8 @@ def _compared(
     """Score the data and as many redraws of their labels, some at a time."""
     size = max(1, AT_ONCE // cells.p.size)
     parts = [scoring(cells.sums.weights1[None])]
-    parts += [
-        scoring(_labels(cells, min(size, draws - at), random)) for at in range(0, draws, size)
-    ]
+    numbers = (min(size, draws - at) for at in range(0, draws, size))
+    parts += [scoring(_labels(cells, number, random)) for number in numbers]
     compared = {}
     for name in parts[0]:
         scores = np.concatenate([part[name] for part in parts])
@@ -265,10 +242,9 @@ def _labels(cells: PredictionCells, draws: int, random: np.random.Generator) -> 
     """Weights of label 1 in every cell, redrawn as so many rows as they are worth, (draws, m)."""
     p, sums, shape = cells.p, cells.sums, (draws, cells.p.size)
     number = np.maximum(np.round(sums.effective), 1).astype(np.int64)
-    if (number == 1).all():
-        ones = (random.random(shape) < p).astype(float)
-    else:
-        ones = random.binomial(number, p, size=shape).astype(float)
+    alone = (number == 1).all()
+    drawn = random.random(shape) < p if alone else random.binomial(number, p, size=shape)
+    ones = drawn.astype(float)
     if not cells.are_weighted:
         return ones
     scale = np.sqrt(sums.squares / number)  # so that the variance is that of the weights

@@ -54,13 +54,13 @@ def test_products_are_sums_of_residuals_and_of_their_squares(kind, dtype, joined
 @pytest.mark.parametrize("kind", KINDS)
 def test_draws_are_labels_or_residuals_for_whoever_asks(kind):
     drawn, residuals = KINDS[kind]
-    values = drawn.double - P[:, None] if drawn.is_label else drawn.double
+    values = drawn.as_type(float) - P[:, None] if drawn.is_label else drawn.as_type(float)
     np.testing.assert_allclose(values, residuals, rtol=1e-6, atol=1e-12)
     for dtype in (np.float32, np.float64):
         again = drawn.as_type(dtype)
         assert again.dtype == dtype
         assert again is drawn.as_type(dtype)
-        np.testing.assert_allclose(again, drawn.double, rtol=1e-6)
+        np.testing.assert_allclose(again, drawn.as_type(float), rtol=1e-6)
 
 
 def test_signs_that_are_all_turned_give_the_same_squares_to_the_last_bit():

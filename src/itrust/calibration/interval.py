@@ -355,7 +355,7 @@ def interval_test(
     (scores,), outcome = run.run([null], progress=progress)
     default = resolved_kernel(None, run.survey)
     plan = run.engine.plan(run.survey, default)
-    alone = run.engine.run(run.survey, [plan], diagonals=False)
+    alone = run.engine.run(run.survey, [plan])
     combined = scores.combined
     combined.flags.writeable = False
     (found,) = alone.kernels

@@ -122,7 +122,7 @@ def _evaluated(
     survey = chosen.survey(source)
     resolved = resolved_kernel(kernel, survey)
     plan = chosen.plan(survey, resolved)
-    outcome = chosen.run(survey, [plan], diagonals=False)
+    outcome = chosen.run(survey, [plan])
     (found,) = outcome.kernels
     certificate = found.certificate(outcome.pair_weight)
     if certificate and certificate.bound > ROUGH:

@@ -2,39 +2,43 @@
 
 from itrust._core import ClusterError
 from itrust.engines.auto import Auto, EngineChoice, as_engine
-from itrust.engines.cluster import while_wanted
-from itrust.engines.dask import Dask, bounds_of, lots_of, pieces_of, seen_here
-from itrust.engines.factor import Factor
-from itrust.engines.landmarks import make_plan
+from itrust.engines.dask import Dask, bounds_of, lots_of, pieces_of, seen_here, while_wanted
+from itrust.engines.factor import Factor, make_plan
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.passes import (
     Additive,
     Drawing,
+    Drawn,
     Job,
+    Products,
     RowwisePartial,
     RowwiseWork,
+    Scratch,
     Tally,
     Totals,
     Work,
     accumulate,
     accumulate_all,
+    join,
 )
 from itrust.engines.plan import (
     Certificate,
+    Engine,
     KernelOutcome,
     NullMoments,
     Outcome,
+    Part,
     Plan,
     Purpose,
     Survey,
     amount_of_work,
     columns_at_once,
     finite,
+    run_together,
     third_moments,
     weight_unit,
+    work_of_parts,
 )
-from itrust.engines.products import Drawn, Products, Scratch, join
-from itrust.engines.protocol import Engine, Part, run_together, work_of_parts
 from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
 from itrust.engines.tiles import Tiles, exact_features
 

@@ -7,11 +7,10 @@ from typing import Literal
 
 from itrust._core import InputError
 from itrust.data import Source
-from itrust.engines.factor import TOLERANCE, Factor
+from itrust.engines.factor import TOLERANCE, Factor, what_needs_all_rows
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.passes import Job, Totals
-from itrust.engines.plan import Plan, Purpose, Survey
-from itrust.engines.protocol import Engine, refuse_what_needs_all_rows, what_needs_all_rows
+from itrust.engines.plan import Engine, Plan, Purpose, Survey
 from itrust.engines.tiles import MAX_DENSE_ROWS, Tiles
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull
@@ -54,42 +53,27 @@ class Auto(Engine):
         return Survey.of(source, Factor.pilot, min_rows)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
-        return self._chosen(survey, kernel, purpose)[1]
-
-    def _settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:
-        return self._chosen(survey, kernel, purpose)[0]
-
-    def _chosen(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> tuple[Engine, Plan]:
         n, null = survey.n, purpose.null
         factor = Factor()._asked_for(purpose, n)
+        if null is None:  # the statistic alone
+            factor = replace(factor, tolerance=FINE)
         if survey.source.in_memory is None:
-            refuse_what_needs_all_rows(kernel, null)
-            factor = replace(factor, tolerance=FINE) if null is None else factor
-            return factor, factor.plan(survey, kernel, purpose)
-        tiles = Tiles()
-        exact = tiles, tiles.plan(survey, kernel, purpose)
+            return factor.plan(survey, kernel, purpose)
+        exact = Tiles().plan(survey, kernel, purpose)
         dense = not isinstance(null, AnalyticNull) or n <= MAX_DENSE_ROWS
         if what_needs_all_rows(kernel, null):
             return exact
+        if null is None and n <= MAX_ROWS_FOR_EXACT:  # tiles are cheap for long
+            return exact
         if null is not None and dense and _tile_seconds(n, purpose.draws) < PLAN:
             return exact
-        factor = replace(factor, pilot=_pilot_rows(n))
-        if null is None:  # the statistic alone: tiles are cheap for long
-            if n <= MAX_ROWS_FOR_EXACT:
-                return exact
-            factor = replace(factor, tolerance=FINE)
+        # With few rows, choosing landmarks from many would take longer than using them.
+        factor = replace(factor, pilot=min(Factor.pilot, max(1_500, n // 3)))
         plan = factor._plan(survey, kernel, purpose)
-        if dense and _tiles_are_better(n, plan, factor, purpose):
-            return exact
-        return factor, plan
+        return exact if dense and _tiles_are_better(n, plan, factor, purpose) else plan
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
         return Factor()._pass(survey, job)
-
-
-def _pilot_rows(n: int) -> int:
-    """With few rows, choosing landmarks from many would take longer than using them."""
-    return min(Factor.pilot, max(1_500, n // 3))
 
 
 def _tile_seconds(n: int, draws: int) -> float:

@@ -1,4 +1,14 @@
-"""The factor engine: one pass over the rows, linear in n, with a certified error."""
+"""The factor engine: one pass over the rows, linear in n, with a certified error.
+
+Landmarks are few points that stand for all, chosen from (p, x). P ~ F F' with F = K(rows,
+landmarks) T. The residual R = P - F F' is positive semi-definite, so its diagonal bounds it, and
+under the null the error's standard deviation relative to the statistic's own is at most
+trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
+
+The null variance v = p(1 - p) vanishes where the model is sure, and there a bad model errs the
+most. So the same ratio must be small with v plus its mean in place of v, too: confident rows get
+their share of the landmarks. The certificate counts v alone.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +17,29 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from itrust._core import InputError
-from itrust.data import Source
-from itrust.engines.landmarks import make_plan
-from itrust.engines.lowrank import LowRankPlan
-from itrust.engines.passes import Job, Totals, Work, accumulate
-from itrust.engines.plan import Purpose, Survey
-from itrust.engines.products import Scratch
-from itrust.engines.protocol import Engine, refuse_what_needs_all_rows
+from itrust._core import BoolArray, FloatArray, InputError, IntArray
+from itrust.data import Pilot, Points, Source
+from itrust.engines.lowrank import LandmarkBlock, LowRankPlan, relative_bound
+from itrust.engines.passes import Job, Scratch, Totals, Work, accumulate
+from itrust.engines.plan import PILOT, Engine, Purpose, Survey, weight_unit
 from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
-from itrust.kernels import LocalKernel
+from itrust.kernels import Gram, LocalKernel, split_match
+from itrust.nulls import Null, RowwiseNull, SimulatedNull
 
 TOLERANCE = 0.01
 # For kernels other than the main one, which lend power and no number to the report:
 ROUGHLY, RANK_OF_OTHERS = 0.05, 128
 LARGE_WORK = 2e10  # multiply-adds from which on the main one among many is no finer
+PIVOTS_AT_ONCE = 48
+SPENT_ON_LANDMARKS = 0.6  # share of the tolerance; compression takes most of the rest
+SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
+JUDGED_BY_THE_OTHERS = 2 / 3
+SAMPLED_ROWS = 400
+FEW_ROWS = 100
+LEAST_IMPORTANCE = 1e-3
+IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
 
 
 @dataclass(frozen=True)
@@ -50,18 +67,14 @@ class Factor(Engine):
 
     tolerance: float | None = None
     max_rank: int = 512
-    pilot: int = 4_096
+    pilot: int = PILOT
     chunk: int = 8_192
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        counts = (
-            self.max_rank,
-            self.pilot,
-            self.chunk,
-            1 if self.threads is None else self.threads,
-        )
-        if not 0 < (TOLERANCE if self.tolerance is None else self.tolerance) < 1 or min(counts) < 1:
+        threads = 1 if self.threads is None else self.threads
+        tolerance = TOLERANCE if self.tolerance is None else self.tolerance
+        if not 0 < tolerance < 1 or min(self.max_rank, self.pilot, self.chunk, threads) < 1:
             raise InputError(
                 "{engine}: tolerance in (0, 1), the rest at least 1",
                 argument="engine",
@@ -74,7 +87,13 @@ class Factor(Engine):
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> LowRankPlan:
         # Landmarks come from random rows of the whole, always the same; no label is seen.
-        refuse_what_needs_all_rows(kernel, purpose.null)
+        if needy := what_needs_all_rows(kernel, purpose.null):
+            raise InputError(
+                "{needy} needs all rows at once; use a Sample in memory (scan.load()) with "
+                "itrust.engines.Tiles()",
+                argument="engine",
+                details={"needy": needy},
+            )
         asked = self._asked_for(purpose, survey.n)
         with one_blas_thread():  # else the landmarks would depend on the number of threads
             made = make_plan(
@@ -110,10 +129,6 @@ class Factor(Engine):
         """Itself."""
         return self
 
-    @property
-    def _pilot_rows(self) -> int:
-        return self.pilot
-
     def _pass(self, survey: Survey, job: Job) -> Totals:
         scratch = Scratch()
         work = ordered_map(
@@ -130,3 +145,253 @@ class Factor(Engine):
         if total is None:
             raise InputError("there are no rows")
         return total
+
+
+def what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> str | None:
+    """What about a test rules a stream of chunks out, if anything."""
+    if kernel.is_positional:
+        return "a precomputed matrix"
+    whole = isinstance(null, SimulatedNull) and not isinstance(null, RowwiseNull)
+    return f"{type(null).__name__}()" if whole else None
+
+
+def make_plan(
+    kernel: LocalKernel,
+    pilot: Pilot,
+    *,
+    tolerance: float,
+    max_rank: int,
+    certified: bool = True,
+    rng: np.random.Generator,
+) -> LowRankPlan:
+    """Choose landmarks among the pilot rows until the certificate is below the tolerance.
+
+    Random pivots (probability proportional to the residual variance of a row, Chen et al.
+    2022) come from two thirds of the pilot rows; the others, which no pivot has flattered,
+    judge the error. Then the features are rotated to their principal axes, and the smallest are
+    cut off: as far as the certificate allows, or until their own null standard deviation is the
+    tolerance times that of the whole, which is far more of them.
+    """
+    points = pilot.points
+    gram = kernel.gram(points)
+    smooth, match = split_match(gram)
+    codes = np.zeros(len(points), dtype=np.int64) if match is None else match.left
+    is_judge = rng.permutation(len(points)) >= JUDGED_BY_THE_OTHERS * len(points)
+    is_candidate = ~is_judge
+    if len(points) < FEW_ROWS:  # then they are all rows, and all may be landmarks
+        is_judge[:], is_candidate[:] = True, True
+    unit = weight_unit(pilot)
+    variances = pilot.variances / unit**2
+    importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
+    settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
+    growing = [
+        _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
+    ]
+    _grow(growing, tolerance, 8 * max_rank, rng)
+    norms = np.array([_norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)])
+    lost = _lost(growing)
+    allowance = SPENT_IN_ALL * tolerance * norms
+    left = np.maximum(allowance - lost, 0.0) if certified else allowance
+    blocks, cut = _compress(growing, left, certified=certified)
+    pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
+    error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
+    exact = LowRankPlan(kernel, points.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
+    judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
+    return _finished(exact, gram, points.take(judges), judges, variances, tolerance)
+
+
+class _Growing:
+    """Pivoted Cholesky of one block of pilot rows, a few pivots at a time."""
+
+    def __init__(
+        self,
+        smooth: Gram,
+        rows: IntArray,
+        diagonal: FloatArray,
+        importance: FloatArray,
+        variances: FloatArray,
+        is_judge: BoolArray,
+        is_candidate: BoolArray,
+        max_rank: int,
+    ) -> None:
+        self.smooth, self.rows = smooth, rows
+        self.weights = np.stack([importance[rows], variances[rows]])
+        self.is_judge, self.is_candidate = is_judge[rows], is_candidate[rows]
+        self.start = diagonal[rows]
+        self.left = self.start.copy()
+        self.pivots: list[int] = []
+        room = min(max_rank, int(np.count_nonzero(self.is_candidate)))
+        self._features = np.zeros((rows.size, room))
+        self._moments = np.zeros((room, room))
+
+    @property
+    def room(self) -> int:
+        return self._features.shape[1] - len(self.pivots)
+
+    @property
+    def features(self) -> FloatArray:
+        return self._features[:, : len(self.pivots)]
+
+    def moments(self, kind: int) -> FloatArray:
+        """F'VF of the block's pilot rows, (r, r); with importance it is kept up to date."""
+        if kind == IMPORTANCE:
+            return self._moments[: len(self.pivots), : len(self.pivots)]
+        return np.asarray((self.features * self.weights[kind][:, None]).T @ self.features)
+
+    def norm2(self, kind: int) -> float:
+        """Squared norm of V^(1/2) F F' V^(1/2) without the diagonal."""
+        diagonal = self.weights[kind] * np.maximum(self.start - self.left, 0.0)
+        return float(np.square(self.moments(kind)).sum() - np.square(diagonal).sum())
+
+    @property
+    def chance(self) -> FloatArray:
+        """What each row still adds to the bound; 0 where no pivot is to be had."""
+        free = (self.left > 1e-12 * self.start) & self.is_candidate & (self.room > 0)
+        return np.where(free, self.weights[IMPORTANCE] * self.left, 0.0)
+
+    @property
+    def lost(self) -> FloatArray:
+        """Sums over the judges of importance and of variance times what is left, (2,)."""
+        return np.asarray(self.weights[:, self.is_judge] @ self.left[self.is_judge])
+
+    def add(self, tried: IntArray, rng: np.random.Generator) -> None:
+        tried, old = tried[: self.room], len(self.pivots)
+        columns = self.smooth.block(self.rows, self.rows[tried])
+        columns -= self.features @ self.features[tried].T
+        chosen, triangle = _accepted(columns[tried], rng)
+        added = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
+        self._features[:, old : old + len(chosen)] = added
+        self.pivots.extend(tried[chosen].tolist())
+        now = len(self.pivots)
+        weighted = added * self.weights[IMPORTANCE][:, None]
+        self._moments[:now, old:now] = self.features.T @ weighted
+        self._moments[old:now, :old] = self._moments[:old, old:now].T
+        self.left = np.maximum(self.left - np.square(added).sum(axis=1), 0.0)
+        self.left[self.pivots] = 0.0
+
+
+def _grow(
+    growing: list[_Growing], tolerance: float, max_pivots: int, rng: np.random.Generator
+) -> None:
+    """Add pivots where most is left until the bound is met or the rank is used up."""
+    block_of = np.concatenate([np.full(g.rows.size, k) for k, g in enumerate(growing)])
+    place = np.concatenate([np.arange(g.rows.size) for g in growing])
+    while sum(len(g.pivots) for g in growing) < max_pivots:
+        chance = np.concatenate([g.chance for g in growing])
+        lost, share = _lost(growing), SPENT_ON_LANDMARKS * tolerance
+        # The norm with variances costs more, so it is asked for last.
+        if chance.sum() == 0 or all(
+            lost[kind] <= share * _norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)
+        ):
+            return
+        size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
+        tried = rng.choice(chance.size, size, replace=False, p=chance / chance.sum())
+        for number in np.unique(block_of[tried]):
+            growing[number].add(place[tried[block_of[tried] == number]], rng)
+
+
+def _lost(growing: list[_Growing]) -> FloatArray:
+    """trace(V R) of the pilot rows, from the judges among them, with importance and variance."""
+    return np.asarray(_scale(growing) * np.sum([g.lost for g in growing], axis=0))
+
+
+def _scale(growing: list[_Growing]) -> float:
+    """Pilot rows a judge."""
+    rows = sum(g.rows.size for g in growing)
+    return rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
+
+
+def _norm(growing: list[_Growing], kind: int) -> float:
+    """||V^(1/2) F F' V^(1/2)||_F of all blocks without the diagonal."""
+    return float(np.sqrt(max(sum(g.norm2(kind) for g in growing), 0.0)))
+
+
+def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
+    """Candidates that still add something after those before them, and their Cholesky factor.
+
+    Each is kept with the probability that one-by-one pivoting would have given it.
+    """
+    left = block.copy()
+    start = np.diagonal(block).copy()
+    luck = np.maximum(rng.random(len(block)), 1e-3)
+    chosen: list[int] = []
+    columns: list[FloatArray] = []
+    for candidate in range(len(block)):
+        rest = left[candidate, candidate]
+        if chosen and rest < luck[candidate] * start[candidate]:
+            continue
+        column = left[:, candidate] / np.sqrt(rest)
+        left -= np.outer(column, column)
+        chosen.append(candidate)
+        columns.append(column)
+    return chosen, np.column_stack(columns)[chosen]
+
+
+def _traces(block: _Growing, axes: FloatArray) -> FloatArray:
+    """What the axes carry of the trace of the block's judges, with both weights, (2, axes)."""
+    judges = block.is_judge
+    return np.asarray(block.weights[:, judges] @ np.square(block.features[judges] @ axes))
+
+
+def _squared_norms(block: _Growing, axes: FloatArray) -> FloatArray:
+    """What each axis adds to the squared norm of those before it, with both weights, (2, axes)."""
+    rotated = [axes.T @ block.moments(kind) @ axes for kind in (IMPORTANCE, VARIANCE)]
+    squares = [np.square(np.tril(moments)) for moments in rotated]
+    return np.array([2 * part.sum(axis=1) - np.diagonal(part) for part in squares])
+
+
+def _compress(
+    growing: list[_Growing], allowance: FloatArray, *, certified: bool
+) -> tuple[tuple[LandmarkBlock, ...], FloatArray]:
+    """Rotate each block to its principal axes and drop the smallest, as far as is allowed.
+
+    The allowance is for the traces that are dropped or, without a certificate, for their norm, with
+    both weights. Gives the blocks and those traces.
+    """
+    rotated = [(g, *np.linalg.eigh(g.moments(IMPORTANCE))) for g in growing]
+    values = np.concatenate([values for _, values, _ in rotated])
+    traces = _scale(growing) * np.hstack([_traces(g, axes) for g, _, axes in rotated])
+    costs, order = traces, np.argsort(values)  # (2, all axes)
+    if not certified:
+        costs = np.hstack([_squared_norms(g, axes) for g, _, axes in rotated])
+        allowance = np.square(allowance)
+    within = (np.cumsum(costs[:, order], axis=1) <= allowance[:, None]).all(axis=0)
+    dropped = np.zeros(values.size, dtype=bool)
+    dropped[order[: int(np.argmin(within)) if not within.all() else within.size]] = True
+    blocks, first = [], 0
+    for block, own, axes in rotated:
+        kept = axes[:, ~dropped[first : first + own.size]]
+        if kept.shape[1]:
+            corner = block.features[block.pivots]
+            projection = solve_triangular(corner.T, kept, lower=False)
+            blocks.append(LandmarkBlock(first + np.arange(own.size), projection))
+        first += own.size
+    return tuple(blocks), np.asarray(traces[:, dropped].sum(axis=1))
+
+
+def _finished(
+    plan: LowRankPlan,
+    gram: Gram,
+    judges: Points,
+    rows: IntArray,
+    variances: FloatArray,
+    tolerance: float,
+) -> LowRankPlan:
+    """Add the sampled error, and single precision where it costs nothing that counts."""
+    exact = gram.block(rows, rows)
+    single_plan = replace(
+        plan,
+        blocks=tuple(
+            LandmarkBlock(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks
+        ),
+        dtype=np.float32,
+    )
+    double, single = plan.matrix(judges), single_plan.matrix(judges)
+    weights = np.sqrt(np.outer(variances[rows], variances[rows]))
+    np.fill_diagonal(weights, 0.0)
+    norm = float(np.linalg.norm(weights * exact))
+    errors = [float(np.linalg.norm(weights * part)) for part in (exact - double, single - double)]
+    sampled, rounding = [error / norm if norm else np.nan for error in errors]
+    if rounding < 0.05 * tolerance:
+        return replace(single_plan, sampled_error=sampled, rounding=rounding)
+    return replace(plan, sampled_error=sampled)

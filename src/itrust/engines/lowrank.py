@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import Advance, AnyArray, FloatArray, IntArray
-from itrust.data import Chunk, Points
-from itrust.engines.passes import Additive, Work
+from itrust.data import Points, Rows
+from itrust.engines.passes import ALL, Additive, Drawn, Picked, Products, Work
 from itrust.engines.plan import (
     Certificate,
     Columns,
@@ -25,8 +25,7 @@ from itrust.engines.plan import (
     some_of,
     third_moments,
 )
-from itrust.engines.products import ALL, Drawn, Products
-from itrust.kernels import Gram, LocalKernel, Rows, split_match
+from itrust.kernels import Gram, LocalKernel, split_match
 
 ROWS_AT_ONCE = 1_024  # whose kernel values are in hand
 FAINT_DIAGONAL = 0.1  # of the squared norm, below which traces need no correction
@@ -67,7 +66,7 @@ class LowRankPlan(Plan):
     def work(self) -> KernelWork:
         return KernelWork(self, self.unit)
 
-    def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
+    def features(self, points: Points) -> list[tuple[Picked, int, AnyArray]]:
         """Rows, number of the block and features (rank, rows) of every block that has rows."""
         points = points.like(self.landmarks)
         smooth, match = split_match(self.kernel.gram(points, self.landmarks))
@@ -75,7 +74,7 @@ class LowRankPlan(Plan):
             return [(ALL, 0, self._features(smooth, ALL, self.blocks[0]))] if self.blocks else []
         order = np.argsort(match.left, kind="stable")
         ordered = match.left[order]
-        found: list[tuple[Rows, int, AnyArray]] = []
+        found: list[tuple[Picked, int, AnyArray]] = []
         for number, block in enumerate(self.blocks):
             code = match.right[block.landmarks[0]]
             first, last = np.searchsorted(ordered, [code, code + 1])
@@ -84,7 +83,7 @@ class LowRankPlan(Plan):
                 found.append((rows, number, self._features(smooth, rows, block)))
         return found
 
-    def _features(self, smooth: Gram, rows: Rows, block: LandmarkBlock) -> AnyArray:
+    def _features(self, smooth: Gram, rows: Picked, block: LandmarkBlock) -> AnyArray:
         numbers = np.arange(smooth.shape[0])[rows]
         features = np.empty((block.rank, numbers.size), dtype=self.dtype)
         for at in range(0, numbers.size, ROWS_AT_ONCE):
@@ -124,13 +123,10 @@ class LowRankPlan(Plan):
 
     def outcome(
         self,
-        sums: Additive | None,
-        columns: Columns | None,  # noqa: ARG002
-        *,
-        diagonals: bool,  # noqa: ARG002
-        advance: Advance | None,  # noqa: ARG002
+        sums: LowRankSums,
+        columns: Columns | None = None,  # noqa: ARG002
+        advance: Advance | None = None,  # noqa: ARG002
     ) -> LowRankOutcome:
-        assert isinstance(sums, LowRankSums)
         return LowRankOutcome(self, sums)
 
     def describe(self) -> str:
@@ -144,14 +140,14 @@ class KernelWork(Work):
     plan: LowRankPlan
     unit: float
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _KernelPart:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _KernelPart:
         return _KernelPart(self.plan, chunk, weights, columns)
 
 
 class _KernelPart:
     """What one chunk contributes, being made."""
 
-    def __init__(self, plan: LowRankPlan, chunk: Chunk, w: FloatArray, columns: int) -> None:
+    def __init__(self, plan: LowRankPlan, chunk: Rows, w: FloatArray, columns: int) -> None:
         self.plan, self.chunk, self.w = plan, chunk, w
         self.v = w**2 * chunk.p * (1 - chunk.p)
         self.explained = np.zeros(len(w))

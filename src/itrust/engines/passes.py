@@ -2,24 +2,170 @@
 
 What each chunk of rows contributes just adds up, so chunks, files and machines can be done in
 any order. Two labels are one outcome, K classes are K outcomes: a row's class is drawn once and
-gives the residuals of every outcome.
+gives the residuals of every outcome. Labels are 0 or 1, so sums of residuals and of their squares
+are linear in them: one product of all features with all labels serves every kernel and every check.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field
+from math import prod
+from threading import local
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from itrust._core import Advance, AnyArray, FloatArray, InputError, IntArray, counted, listed
-from itrust.data import Chunk, called_impossible
-from itrust.engines.products import Drawn, Scratch, join
+from itrust.data import Rows, called_impossible
 from itrust.nulls import CategoryDraws, Null, Rademacher, RowwiseNull
 
 DRAWS_AT_ONCE = 1_024  # in a product
+ALL = slice(None)
+Picked = slice | IntArray  # rows of a chunk
+
+
+class Scratch(local):
+    """Arrays that are used again for every chunk, some for each thread.
+
+    New ones would cost as much time as what is written into them.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, AnyArray] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> AnyArray:
+        """Give an array with any content, the same one whenever the name is the same."""
+        size, kept = prod(shape), self._kept.get(name)
+        if kept is None or kept.size < size or kept.dtype != dtype:
+            kept = self._kept[name] = np.empty(size, dtype=dtype)
+        return kept[:size].reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Some columns of the matrix whose column 0 is the data and whose others are draws.
+
+    A null redraws labels, flips the signs of residuals, or makes other residuals. The numbers are
+    good until the next ones are drawn: whoever wants them for longer has to copy them.
+    """
+
+    columns: slice
+    numbers: AnyArray
+    is_label: bool
+    flipped: FloatArray | None = None
+    _converted: dict[Any, AnyArray] = field(default_factory=dict, repr=False)
+
+    def as_type(self, dtype: DTypeLike) -> AnyArray:
+        """Labels or residuals in a precision, converted once for all who want them."""
+        key = np.dtype(dtype)
+        if key not in self._converted:
+            numbers = self.numbers.astype(key, copy=False)
+            if self.flipped is not None:
+                numbers = numbers * self.flipped.astype(key)[:, None]
+            self._converted[key] = numbers
+        return self._converted[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Features (n, r), squares (n, q) and probabilities (n,) of some rows of a chunk."""
+
+    features: AnyArray
+    squares: AnyArray
+    p: AnyArray
+    rows: Picked
+
+    @property
+    def rank(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def width(self) -> int:
+        return self.rank + int(self.squares.shape[1])
+
+
+class Products:
+    """F'e and Q'e^2 of some rows for many columns."""
+
+    def __init__(
+        self, features: AnyArray, squares: AnyArray, p: FloatArray, rows: Picked = ALL
+    ) -> None:
+        self.factors = _Factors(features, squares, p.astype(features.dtype), rows)
+        self.stack, self.first = _Stack([self.factors]), 0
+
+    def of(self, drawn: Drawn) -> tuple[AnyArray, AnyArray]:
+        """Multiply features and squares with some columns."""
+        own = self.stack.of(drawn)[self.first : self.first + self.factors.width]
+        return own[: self.factors.rank], own[self.factors.rank :]
+
+
+def join(products: Iterable[Products], scratch: Scratch) -> None:
+    """Let all products of the same rows be made at once, as one large product."""
+    alike: dict[tuple[Any, ...], list[Products]] = {}
+    for one in products:
+        rows, dtype = one.factors.rows, one.factors.p.dtype
+        same = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
+        alike.setdefault((dtype, same), []).append(one)
+    for number, members in enumerate(alike.values()):
+        stack, first = _Stack([one.factors for one in members], scratch, f"stack {number}"), 0
+        for one in members:
+            one.stack, one.first = stack, first
+            first += one.factors.width
+
+
+class _Stack:
+    """Features and squares of the same rows, one below the other, for one product."""
+
+    def __init__(
+        self, parts: list[_Factors], scratch: Scratch | None = None, name: str = "stack"
+    ) -> None:
+        self.parts, self.scratch, self.name = parts, scratch or Scratch(), name
+        self.rows, self.dtype = parts[0].rows, parts[0].p.dtype
+        self.last: tuple[Drawn, AnyArray] | None = None
+        self.linear: tuple[AnyArray, AnyArray] | None = None
+
+    def of(self, drawn: Drawn) -> AnyArray:
+        """F'e and Q'e^2 of all parts for some columns, made once for all who ask."""
+        if self.last is None or self.last[0] is not drawn:
+            self.last = drawn, self._made(drawn)
+        return self.last[1]
+
+    def _made(self, drawn: Drawn) -> AnyArray:
+        if not drawn.is_label and drawn.flipped is None:
+            values = drawn.as_type(self.dtype)[self.rows]
+            squares = np.square(values)
+            made = [(q.features.T @ values, q.squares.T @ squares) for q in self.parts]
+            return np.concatenate([sums for pair in made for sums in pair])
+        # All draws of a pass are of one kind, so that this is done once.
+        self.linear = self.linear or self._in_labels_or_signs(drawn.flipped)
+        matrix, constant = self.linear
+        sums: AnyArray = matrix @ drawn.numbers[self.rows].astype(self.dtype, copy=False)
+        sums += constant
+        return sums
+
+    def _in_labels_or_signs(self, flipped: FloatArray | None) -> tuple[AnyArray, AnyArray]:
+        """What labels or signs are multiplied with, (r + q, n), and what is added, (r + q, 1)."""
+        shape = sum(part.width for part in self.parts), self.parts[0].p.size
+        matrix = self.scratch.array(self.name, shape, self.dtype)
+        constant, first = np.zeros((shape[0], 1), dtype=self.dtype), 0
+        for part in self.parts:
+            forms = slice(first, first + part.rank)
+            squares = slice(first + part.rank, first + part.width)
+            first += part.width
+            if flipped is None:  # e = y - p, and e^2 = p^2 + y (1 - 2p) is linear in y, too
+                matrix[forms] = part.features.T
+                np.multiply(part.squares.T, 1 - 2 * part.p, out=matrix[squares])
+                constant[forms, 0] = -(part.features.T @ part.p)
+                constant[squares, 0] = part.squares.T @ np.square(part.p)
+            else:  # e times a sign, whose square is e^2
+                e = flipped[self.rows].astype(self.dtype)
+                np.multiply(part.features.T, e, out=matrix[forms])
+                matrix[squares] = 0.0
+                constant[squares, 0] = part.squares.T @ np.square(e)
+        return matrix, constant
 
 
 @dataclass(frozen=True)
@@ -51,32 +197,29 @@ class Additive:
     """Facts about some rows; those of different rows add up, field by field."""
 
     def __add__(self, other: Self) -> Self:
-        mine, others = vars(self), vars(other)
-        return type(self)(**{name: _plus(mine[name], others[name]) for name in mine})
+        return self._sum(other, in_place=False)
 
     def absorbed(self, other: Self) -> Self:
         """Add other rows into the arrays of these, which nobody else may hold."""
-        if type(self).__add__ is not Additive.__add__:
-            return self + other
-        mine, others = vars(self), vars(other)
-        return type(self)(**{name: _into(mine[name], others[name]) for name in mine})
+        own_sum = type(self).__add__ is not Additive.__add__
+        return self + other if own_sum else self._sum(other, in_place=True)
+
+    def _sum(self, other: Self, *, in_place: bool) -> Self:
+        pairs = {name: (mine, vars(other)[name]) for name, mine in vars(self).items()}
+        return type(self)(**{name: _sum(*pair, in_place) for name, pair in pairs.items()})
 
 
-def _into(a: Any, b: Any) -> Any:
-    if isinstance(a, Additive):
-        return a.absorbed(b)
+def _sum(a: Any, b: Any, in_place: bool) -> Any:
     if isinstance(a, tuple):
-        return tuple(_into(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, np.ndarray) and a.dtype == b.dtype and a.flags.writeable:
-        a += b
-        return a
-    return _plus(a, b)
-
-
-def _plus(a: Any, b: Any) -> Any:
+        return tuple(_sum(x, y, in_place) for x, y in zip(a, b, strict=True))
     if isinstance(a, frozenset):
         return a | b
-    return tuple(x + y for x, y in zip(a, b, strict=True)) if isinstance(a, tuple) else a + b
+    if in_place and isinstance(a, Additive):
+        return a.absorbed(b)
+    if in_place and isinstance(a, np.ndarray) and a.dtype == b.dtype and a.flags.writeable:
+        a += b
+        return a
+    return a + b
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +241,7 @@ class Tally(Additive):
     dropped: int = 0
 
     @classmethod
-    def of(cls, chunk: Chunk, w: FloatArray) -> Tally:
+    def of(cls, chunk: Rows, w: FloatArray) -> Tally:
         """Count the rows of a chunk."""
         p = chunk.predictions
         outcomes = [chunk.outcome(k) for k in range(p.shape[1])]
@@ -159,29 +302,6 @@ class Totals(Additive):
     parts: tuple[Any, ...]
 
 
-class Partial(Protocol):
-    """The share of one chunk in a piece of work, being made.
-
-    One that has a sequence `products` of `Products` shares a product of matrices with others.
-    """
-
-    def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
-
-    def finished(self) -> Additive:
-        """The sums."""
-
-
-class PartialOfAll(Protocol):
-    """The same of work that reads all outcomes, one after the other."""
-
-    def of(self, outcome: int, rows: Chunk) -> Partial:
-        """What one outcome adds, being made."""
-
-    def finished(self) -> Additive:
-        """The sums."""
-
-
 class Work(ABC):
     """Something to be summed over all rows: of one outcome, or of all (None).
 
@@ -197,19 +317,23 @@ class Work(ABC):
         return None
 
     @abstractmethod
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> Any:
-        """Start on a chunk, of its outcome or of all: a `Partial` or a `PartialOfAll`."""
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Any:
+        """Start on a chunk: what has `add(drawn)` for some columns, and `finished()`, its sums.
+
+        Where it has a sequence `products` of `Products`, these share a product with others. Of all
+        outcomes it has `of(outcome, rows)`, which gives what has `add`, and `finished()`.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class RowwiseWork(Work):
     """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
 
-    function: Callable[[Chunk, FloatArray], Additive]
+    function: Callable[[Rows, FloatArray], Additive]
     unit: float
     outcome: int | None = 0
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
         return RowwisePartial(self.function(chunk, weights))
 
 
@@ -219,7 +343,7 @@ class RowwisePartial:
 
     share: Additive
 
-    def of(self, outcome: int, rows: Chunk) -> RowwisePartial:  # noqa: ARG002
+    def of(self, outcome: int, rows: Rows) -> RowwisePartial:  # noqa: ARG002
         return self
 
     def add(self, drawn: Drawn) -> None:
@@ -239,7 +363,7 @@ class Job:
     advance: Advance | None = None
 
 
-def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals:
+def accumulate(job: Job, chunk: Rows, scratch: Scratch | None = None) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
     scratch = scratch or Scratch()
     w = np.ones(chunk.n) if chunk.weights is None else chunk.weights / job.unit
@@ -253,7 +377,7 @@ def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals
 
 
 def _of_outcome(
-    job: Job, k: int, rows: Chunk, w: FloatArray, of_all: dict[int, Any], draws: _Draws
+    job: Job, k: int, rows: Rows, w: FloatArray, of_all: dict[int, Any], draws: _Draws
 ) -> dict[int, Additive]:
     """The sums of the works that read one outcome alone; others take it in, too."""
     own = {n: work.begin(rows, w, job.drawing.columns) for n, work in _reading(job, k)}
@@ -269,7 +393,7 @@ def _reading(job: Job, outcome: int | None) -> list[tuple[int, Work]]:
     return [(n, work) for n, work in enumerate(job.works) if work.outcome == outcome]
 
 
-def accumulate_all(job: Job, chunks: Iterable[Chunk]) -> Totals:
+def accumulate_all(job: Job, chunks: Iterable[Rows]) -> Totals:
     """The same for several chunks, one after the other."""
     scratch = Scratch()
     parts = (accumulate(job, chunk, scratch) for chunk in chunks)
@@ -285,11 +409,11 @@ class _Draws:
     Classes and signs of rows with several outcomes are drawn once and serve every outcome.
     """
 
-    def __init__(self, chunk: Chunk, drawing: Drawing, scratch: Scratch) -> None:
+    def __init__(self, chunk: Rows, drawing: Drawing, scratch: Scratch) -> None:
         self.chunk, self.drawing, self.scratch = chunk, drawing, scratch
         self.drawn: AnyArray | None = None
 
-    def of(self, k: int, rows: Chunk) -> Iterator[Drawn]:
+    def of(self, k: int, rows: Rows) -> Iterator[Drawn]:
         draws = self.drawing.draws
         if self.drawing.redraw is None:
             observed = (rows.y == 1).astype(np.float32)
@@ -315,7 +439,7 @@ class _Draws:
         assert redraw is not None
         return redraw.draw(self.chunk, block, seed)
 
-    def _columns(self, k: int, rows: Chunk, raw: AnyArray, first: int) -> Drawn:
+    def _columns(self, k: int, rows: Rows, raw: AnyArray, first: int) -> Drawn:
         """Some draws, after the data if these are the first."""
         flips = isinstance(self.drawing.redraw, Rademacher)
         several = isinstance(self.drawing.redraw, CategoryDraws)

@@ -1,22 +1,28 @@
-"""What is known before a label is looked at, how a kernel is evaluated, and what that gives."""
+"""What every engine does: survey the rows, plan a kernel, run the draws, describe itself.
+
+A caller surveys a source once and hands the survey on. Nothing is written into the source, and
+no caller needs to know which engine it has.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain, islice
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from itrust._core import Advance, FloatArray, InputError, IntArray
 from itrust.data import Extract, FilePart, Pilot, Points, Sample, Source, covariate_notes
-from itrust.engines.passes import Additive, Drawing, Tally, Work
+from itrust.engines.passes import Drawing, Job, Tally, Totals, Work
 from itrust.kernels import Gram, LocalKernel, split_match
-from itrust.nulls import Null, SimulatedNull
+from itrust.nulls import CategoryDraws, Null, SimulatedNull
 
+PILOT = 4_096  # rows that landmarks are chosen from
 POINTS = 20_000  # rows that kernels, widths and checks are chosen from
 
 
@@ -34,12 +40,6 @@ class Survey:
         """Choose random rows on this machine."""
         rows = source.pilot(max(size, min_rows, POINTS))
         return cls(source, rows, rows.first(size))
-
-    @classmethod
-    def of_extract(cls, extract: Extract, size: int) -> Survey:
-        """Choose random rows among those at hand; no pass is made."""
-        rows = extract.pilot(max(size, POINTS))
-        return cls(extract.source, rows, rows.first(size), extract.parts)
 
     @property
     def n(self) -> int:
@@ -168,9 +168,8 @@ def triangles_of(gram: Gram, v: FloatArray) -> float:
     """
     _, match = split_match(gram)
     codes = np.zeros(v.size, dtype=np.int64) if match is None else match.left
-    order = np.argsort(codes, kind="stable")
     triangles = 0.0
-    for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+    for rows in rows_by_code(codes):
         some = rows[some_of(rows.size)]
         root = np.sqrt(v[some])
         a = gram.block(some, some) * root * root[:, None]
@@ -178,6 +177,12 @@ def triangles_of(gram: Gram, v: FloatArray) -> float:
         # Twice the same matrix, which BLAS sees: half of the product is enough.
         triangles += 8 * float(np.sum(a * (a @ a.T))) * (rows.size / some.size) ** 3
     return triangles
+
+
+def rows_by_code(codes: IntArray) -> list[IntArray]:
+    """The rows of every code, in order."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def some_of(size: int) -> IntArray:
@@ -230,23 +235,20 @@ class KernelOutcome(ABC):
         """Variance of the form under the null, from all rows."""
 
     @abstractmethod
-    def refined(self, moments: NullMoments) -> NullMoments:
-        """Put moments that all rows have told in the place of those from pilot rows.
-
-        A plan that has seen all rows before has nothing to put in their place.
-        """
-
-    @abstractmethod
     def spectrum(self) -> FloatArray:
         """Weights l_j of the limit law, that of sum l_j z_j^2 - offset."""
 
-    @abstractmethod
     def offset(self) -> float:
         """What the limit law is shifted by."""
+        return 0.0
 
-    @abstractmethod
-    def certificate(self, pair_weight: float) -> Certificate | None:
-        """Tell how far the kernel is from the true one."""
+    def refined(self, moments: NullMoments) -> NullMoments:
+        """Put moments that all rows have told in the place of those from pilot rows."""
+        return moments
+
+    def certificate(self, pair_weight: float) -> Certificate | None:  # noqa: ARG002
+        """Tell how far the kernel is from the true one; None where it is the true one."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,14 +259,6 @@ class Outcome:
     pair_weight: float
     works: tuple[Any, ...]
     kernels: tuple[KernelOutcome, ...]
-
-
-def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
-    """Sum over i != j of w_i w_j, without cancellation where all weights are at hand."""
-    whole = source.in_memory
-    if whole is None or tally.positives.size > 1:
-        return tally.pair_weight
-    return float(whole.pair_weight) / (unit**2 if whole.weights is not None else 1.0)
 
 
 def finite(sums: FloatArray) -> FloatArray:
@@ -294,25 +288,22 @@ class Plan(ABC):
     kernel: LocalKernel
 
     @property
-    @abstractmethod
     def work(self) -> Work | None:
         """What a pass over the rows adds up; None where all rows are needed at once."""
+        return None
 
     @property
-    @abstractmethod
     def rank(self) -> int:
         """Numbers that are kept for each draw, beside the residuals of all rows."""
+        return 0
 
     @abstractmethod
     def moments(self, survey: Survey) -> NullMoments:
-        """Give moments of the form under the null, from what the survey knows.
+        """Give moments of the form under the null, of all rows or, with features, of pilot rows."""
 
-        A plan that takes the kernel as it is asks all rows; one with features asks the pilot rows.
-        """
-
-    @abstractmethod
     def can_vary(self, moments: NullMoments) -> bool:
         """Tell whether the form differs between draws."""
+        return bool(moments.variance[0] > 0)
 
     @abstractmethod
     def matrix(self, points: Points) -> FloatArray:
@@ -320,14 +311,9 @@ class Plan(ABC):
 
     @abstractmethod
     def outcome(
-        self,
-        sums: Additive | None,
-        columns: Columns | None,
-        *,
-        diagonals: bool,
-        advance: Advance | None,
+        self, sums: Any, columns: Columns | None = None, advance: Advance | None = None
     ) -> KernelOutcome:
-        """Give the form of the data and of every draw."""
+        """Give the form of the data and of every draw, from sums or from residuals."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -347,3 +333,201 @@ def columns_at_once(survey: Survey, plans: Sequence[Plan], others: int = 0) -> i
     if any(plan.work is None for plan in plans):
         rows += survey.n
     return max(MIN_COLUMNS, BATCH_BYTES // (8 * rows))
+
+
+class Engine(ABC):
+    """Who computes the quadratic forms.
+
+    An engine of one's own implements `_survey`, `_plan` and `_pass`, and `_describe` if it has
+    more to say than its plans. `_pass` takes a `Job` and gives its `Totals`, which
+    `accumulate_all` adds up over chunks of rows; all three are in `itrust.engines`.
+    """
+
+    takes_kernels_in_full: ClassVar[bool] = False
+
+    @property
+    def in_memory(self) -> Engine:
+        """Who takes over where all rows are at hand: itself, unless it reads files only."""
+        return self
+
+    @property
+    def factor_of_all(self) -> Any:
+        """The `Factor` that makes a kernel which several outcomes share; None: the default."""
+        return None
+
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+        """Count the rows and choose random ones, in one pass where they are in files.
+
+        Parameters
+        ----------
+        source : Source
+            Rows in memory or in files.
+        min_rows : int
+            Choose at least so many rows, where there are as many.
+
+        Returns
+        -------
+        Survey
+            What the other methods take.
+        """
+        return self._survey(source, min_rows)
+
+    def extract(
+        self, source: Source, size: int | None = None, advance: Advance | None = None
+    ) -> Extract:
+        """Count the rows and keep random ones (100,000) with their labels, in one pass."""
+        return source.extract(size, advance)
+
+    def survey_of(self, extract: Extract) -> Survey:
+        """Choose random rows among those at hand, in place of `survey`; no pass is made."""
+        size = PILOT if self.factor_of_all is None else self.factor_of_all.pilot
+        rows = extract.pilot(max(size, POINTS))
+        return Survey(extract.source, rows, rows.first(size), extract.parts)
+
+    def plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None) -> Plan:
+        """Decide how a kernel is evaluated, from predictions and covariates alone.
+
+        Parameters
+        ----------
+        survey : Survey
+            From `survey`.
+        kernel : LocalKernel
+            With its widths.
+        purpose : Purpose, optional
+            What for; default: for the statistic alone.
+
+        Returns
+        -------
+        Plan
+            What `run` takes.
+        """
+        return self._plan(survey, kernel, purpose or Purpose())
+
+    def describe(self, survey: Survey, plan: Any) -> str:
+        """Say in a few words how a kernel was evaluated, such as "tiles of 512"."""
+        return self._describe(survey, plan)
+
+    def run(
+        self,
+        survey: Survey,
+        plans: Sequence[Plan],
+        drawing: Drawing | None = None,
+        works: Sequence[Work] = (),
+        *,
+        advance: Advance | None = None,
+    ) -> Outcome:
+        """Take the data and all draws through every plan, in one pass over the rows.
+
+        Parameters
+        ----------
+        survey : Survey
+            From `survey`.
+        plans : sequence of Plan
+            From `plan`.
+        drawing : Drawing, optional
+            The draws to make; default: the data alone.
+        works : sequence of Work
+            What else to add up on the way.
+        advance : callable, optional
+            Told the number of rows done, see `amount_of_work`.
+
+        Returns
+        -------
+        Outcome
+            The forms of every plan and the sums of every piece of work, the data first.
+        """
+        drawing = drawing or Drawing()
+        passing = [*works, *(plan.work for plan in plans if plan.work is not None)]
+        unit = passing[0].unit if passing else 1.0
+        if not all(math.isclose(work.unit, unit, rel_tol=1e-9) for work in passing):
+            raise ValueError("pieces of work of one pass take weights in one unit")
+        job = Job(passing, drawing, unit, advance) if passing else Job((), Drawing(), unit)
+        totals = self._pass(survey, job)
+        tally, whole, columns = totals.tally, survey.source.in_memory, None
+        pair_weight = tally.pair_weight
+        if whole is not None and tally.positives.size == 1:  # then nothing cancels
+            pair_weight = whole.pair_weight / (unit**2 if whole.weights is not None else 1.0)
+        tally.refuse(pair_weight)
+        if whole is not None and any(plan.work is None for plan in plans):
+            columns = Columns.of(whole, drawing, unit)
+        sums = iter(totals.parts[len(works) :])
+        kernels = tuple(
+            plan.outcome(None if plan.work is None else next(sums), columns, advance)
+            for plan in plans
+        )
+        return Outcome(tally, pair_weight, totals.parts[: len(works)], kernels)
+
+    @abstractmethod
+    def _survey(self, source: Source, min_rows: int) -> Survey: ...
+
+    @abstractmethod
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...
+
+    @abstractmethod
+    def _pass(self, survey: Survey, job: Job) -> Totals:
+        """Add every piece of work up over all rows."""
+
+    def _describe(self, survey: Survey, plan: Any) -> str:  # noqa: ARG002
+        return str(plan.describe())
+
+
+class Part(Protocol):
+    """One of several questions: what it sums over the rows, and what it makes of the sums."""
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        """Kernels that it evaluates."""
+
+    def works(self, block: range) -> Sequence[Work]:
+        """What else it adds up with the draws of these numbers."""
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw, beside those of the plans."""
+
+    def reduced(self, outcome: Outcome, block: range) -> Any:
+        """Make what is kept of one batch of draws; the first batch begins with draw 0."""
+
+    def finished(self, found: Sequence[Any]) -> Any:
+        """Put the batches together."""
+
+
+def blocks_of(survey: Survey, parts: Sequence[Part], draws: int) -> list[range]:
+    """Cut draws into batches that fit into memory, one at least."""
+    plans = [plan for part in parts for plan in part.plans]
+    size = columns_at_once(survey, plans, sum(part.width for part in parts))
+    return [range(at, min(at + size, draws)) for at in range(0, max(draws, 1), size)]
+
+
+def work_of_parts(survey: Survey, parts: Sequence[Part], draws: int) -> int:
+    """Give the number of rows that `run_together` reports."""
+    plans = [plan for part in parts for plan in part.plans]
+    works = [work for part in parts for work in part.works(range(0))]
+    return amount_of_work(survey, plans, works) * len(blocks_of(survey, parts, draws))
+
+
+def run_together(
+    engine: Engine,
+    survey: Survey,
+    parts: Sequence[Part],
+    null: Null | CategoryDraws | None,
+    draws: int,
+    seed: int,
+    advance: Advance | None = None,
+) -> list[Any]:
+    """Answer several questions by one pass over the rows, or a few where draws are very many."""
+    plans = [plan for part in parts for plan in part.plans]
+    batches: list[list[Any]] = [[] for _ in parts]
+    for block in blocks_of(survey, parts, draws):
+        works = [part.works(block) for part in parts]
+        drawing = Drawing(null, block, seed)
+        outcome = engine.run(survey, plans, drawing, list(chain(*works)), advance=advance)
+        kernels, sums = iter(outcome.kernels), iter(outcome.works)
+        for batch, part, work in zip(batches, parts, works, strict=True):
+            share = replace(
+                outcome,
+                works=tuple(islice(sums, len(work))),
+                kernels=tuple(islice(kernels, len(part.plans))),
+            )
+            batch.append(part.reduced(share, block))
+    return [part.finished(batch) for part, batch in zip(parts, batches, strict=True)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,18 +14,19 @@ import numpy as np
 from itrust._core import Advance, FloatArray, InputError, Setting
 from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
-from itrust.engines.passes import Additive, Job, Totals
+from itrust.engines.passes import ALL, Job, Totals
 from itrust.engines.plan import (
     Columns,
+    Engine,
     KernelOutcome,
     NullMoments,
     Plan,
     Purpose,
     Survey,
+    rows_by_code,
     third_moments,
     triangles_of,
 )
-from itrust.engines.protocol import Engine
 from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.kernels import GaussianGram, Gram, LocalKernel, power_of, split_match
 
@@ -33,7 +34,6 @@ MAX_DENSE_ROWS = 5_000  # for eigenvalues
 SMALLEST_TILE, TILES_A_SIDE = 128, 4  # where there are few rows
 ROUNDING = 1e-13  # of the diagonal, which is 1: what no feature explains
 MAX_FEATURES, ROWS_A_FEATURE = 128, 8  # beyond which tiles cost no more
-ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -110,92 +110,63 @@ class Tiles(Engine):
         """
         total = np.zeros(residuals.shape[1])
         with one_blas_thread():
-            work = [job for part in _matching(gram, residuals) for job in self._shares(part)]
-            whole, threads = sum(job.size for job in work), self.threads or available_threads()
-            threads = min(threads, len(work))
+            shares = list(self._shares(gram, residuals))
+            whole = sum(size for size, _ in shares)
+            threads = min(self.threads or available_threads(), len(shares))
             with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
-                found = (pool.map if pool else map)(lambda job: job.forms(), work)
-                for job, part in zip(work, found, strict=True):
-                    total += part  # in the order of the rows, whatever thread came first
+                sums = (pool.map if pool else map)(lambda share: share[1](), shares)
+                for (size, _), some in zip(shares, sums, strict=True):
+                    total += some  # in the order of the rows, whatever thread came first
                     if advance:
-                        advance(len(residuals) * job.size / whole)
+                        advance(len(residuals) * size / whole)
         return total
 
-    def _shares(self, part: _Matching) -> Iterator[_Share]:
+    def _shares(self, gram: Gram, residuals: FloatArray) -> Iterator[_Share]:
         """What can be done at once: rows of tiles, or all of a part that has few features."""
-        features = exact_features(part.gram)
-        if features is not None:
-            yield _Featured(part, features)
-            return
-        n = len(part.residuals)
-        tile = min(self.tile, max(SMALLEST_TILE, -(-n // TILES_A_SIDE)))
-        yield from (_RowOfTiles(part, start, tile) for start in range(0, n, tile))
+        for part, e in _matching(gram, residuals):
+            features, n = exact_features(part), len(e)
+            if features is not None:
+                yield 2.0 * features.size, partial(_featured_forms, features, e)
+                continue
+            tile = min(self.tile, max(SMALLEST_TILE, -(-n // TILES_A_SIDE)))
+            for start in range(0, n, tile):
+                rows = slice(start, min(start + tile, n))
+                size = float((rows.stop - start) * (n - start))
+                yield size, partial(_row_of_tiles, part, e, rows, tile)
 
 
-@dataclass(frozen=True, eq=False)
-class _Matching:
-    """Rows that share their exact matches: a matrix of their own, and their residuals."""
-
-    gram: Gram
-    residuals: FloatArray
+# The size of a share of the forms, compared with others, and what computes it, (B,).
+_Share = tuple[float, Callable[[], FloatArray]]
 
 
-def _matching(gram: Gram, residuals: FloatArray) -> list[_Matching]:
+def _matching(gram: Gram, residuals: FloatArray) -> list[tuple[Gram, FloatArray]]:
     """All rows, or those of each exact match: entries between different ones are 0."""
     smooth, match = split_match(gram)
     if match is None:
-        return [_Matching(gram, residuals)]
-    order = np.argsort(match.left, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(match.left[order])) + 1)
-    return [_Matching(smooth.take(rows), residuals[rows]) for rows in groups if rows.size > 1]
+        return [(gram, residuals)]
+    groups = (rows for rows in rows_by_code(match.left) if rows.size > 1)
+    return [(smooth.take(rows), residuals[rows]) for rows in groups]
 
 
-class _Share(ABC):
-    """A share of the forms, computed by one thread."""
-
-    size: float  # of the work, compared with others
-
-    @abstractmethod
-    def forms(self) -> FloatArray:
-        """What it adds to every form, (B,)."""
-
-
-class _Featured(_Share):
+def _featured_forms(features: FloatArray, e: FloatArray) -> FloatArray:
     """All pairs of a part whose kernel is a few features."""
-
-    def __init__(self, part: _Matching, features: FloatArray) -> None:
-        self.part, self.features = part, features
-        self.size = 2.0 * features.size
-
-    def forms(self) -> FloatArray:
-        e = self.part.residuals
-        squares = np.square(self.features.T @ e).sum(axis=0)
-        # The diagonal is 1; dropped: unbiased, may be negative (eq. 4).
-        return np.asarray(squares - np.einsum("ib,ib->b", e, e))
+    squares = np.square(features.T @ e).sum(axis=0)
+    # The diagonal is 1; dropped: unbiased, may be negative (eq. 4).
+    return np.asarray(squares - np.einsum("ib,ib->b", e, e))
 
 
-class _RowOfTiles(_Share):
+def _row_of_tiles(gram: Gram, residuals: FloatArray, rows: slice, tile: int) -> FloatArray:
     """The tiles on and right of the diagonal in one row of tiles."""
-
-    def __init__(self, part: _Matching, start: int, tile: int) -> None:
-        self.part, self.tile = part, tile
-        n = len(part.residuals)
-        self.rows = slice(start, min(start + tile, n))
-        self.size = float((self.rows.stop - start) * (n - start))
-
-    def forms(self) -> FloatArray:
-        gram, residuals, rows = self.part.gram, self.part.residuals, self.rows
-        n = len(residuals)
-        corner = gram.block(rows, rows)
-        np.fill_diagonal(corner, 0.0)  # diagonal dropped: unbiased, may be negative (eq. 4)
-        smoothed = corner @ residuals[rows]
-        smoothed *= 0.5  # the tiles right of the diagonal stand for two
-        part = np.empty_like(smoothed)
-        for start in range(rows.stop, n, self.tile):
-            cols = slice(start, min(start + self.tile, n))
-            smoothed += np.matmul(gram.block(rows, cols), residuals[cols], out=part)
-        sums: FloatArray = np.einsum("ib,ib->b", residuals[rows], smoothed)
-        return 2 * sums
+    n, corner = len(residuals), gram.block(rows, rows)
+    np.fill_diagonal(corner, 0.0)  # diagonal dropped: unbiased, may be negative (eq. 4)
+    smoothed = corner @ residuals[rows]
+    smoothed *= 0.5  # the tiles right of the diagonal stand for two
+    part = np.empty_like(smoothed)
+    for start in range(rows.stop, n, tile):
+        cols = slice(start, min(start + tile, n))
+        smoothed += np.matmul(gram.block(rows, cols), residuals[cols], out=part)
+    sums: FloatArray = np.einsum("ib,ib->b", residuals[rows], smoothed)
+    return 2 * sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,15 +176,6 @@ class TiledPlan(Plan):
     kernel: LocalKernel
     tiles: Tiles
     sample: Sample
-
-    @property
-    def work(self) -> None:
-        return None
-
-    @property
-    def rank(self) -> int:
-        """Nothing is kept beside the residuals of all rows."""
-        return 0
 
     @property
     def gram(self) -> Gram:
@@ -237,21 +199,16 @@ class TiledPlan(Plan):
         """Null variance of the form: 2 sum over i != j of P_ij^2 v_i v_j."""
         return 2 * float(self.tiles.forms(power_of(self.gram, 2), v[:, None])[0])
 
-    def can_vary(self, moments: NullMoments) -> bool:
-        return bool(moments.variance[0] > 0)
-
     def outcome(
         self,
-        sums: Additive | None,  # noqa: ARG002
-        columns: Columns | None,
-        *,
-        diagonals: bool,
-        advance: Advance | None,
+        sums: object,  # noqa: ARG002
+        columns: Columns | None = None,
+        advance: Advance | None = None,
     ) -> TiledOutcome:
         assert columns is not None
         gram = self.gram
         over_pairs = self.tiles.forms(gram, columns.residuals, advance)
-        diagonal = gram.diagonal() @ columns.squares if diagonals else np.zeros_like(over_pairs)
+        diagonal = gram.diagonal() @ columns.squares
         return TiledOutcome(self, columns.variances, over_pairs, diagonal)
 
     def describe(self) -> str:
@@ -276,10 +233,6 @@ class TiledOutcome(KernelOutcome):
         """Variance of the form under the null."""
         return self.plan.variance(self.variances)
 
-    def refined(self, moments: NullMoments) -> NullMoments:
-        """The plan has seen all rows already."""
-        return moments
-
     def spectrum(self) -> FloatArray:
         """Eigenvalues of w_i w_j P_ij sqrt(v_i v_j) with a zero diagonal."""
         n = self.plan.sample.n
@@ -298,14 +251,6 @@ class TiledOutcome(KernelOutcome):
         np.fill_diagonal(matrix, 0.0)
         return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
 
-    def offset(self) -> float:
-        """0: the diagonal is zero, and so is the sum of the eigenvalues."""
-        return 0.0
-
-    def certificate(self, pair_weight: float) -> None:  # noqa: ARG002
-        """None: the kernel is the true one."""
-        return
-
 
 def exact_features(gram: Gram) -> FloatArray | None:
     """Features F with F F' = P up to 1e-13 in every entry, if few are enough.
@@ -321,12 +266,11 @@ def exact_features(gram: Gram) -> FloatArray | None:
     if 2 * np.ptp(gram.left) > most:
         return None
     features, left = np.empty((most, n)), np.ones(n)
-    everyone = slice(None)
     for rank in range(most):
         pivot = int(np.argmax(left))
         if left[pivot] <= ROUNDING:
             return np.ascontiguousarray(features[:rank].T)
-        column = gram.block(everyone, np.array([pivot]))[:, 0]
+        column = gram.block(ALL, np.array([pivot]))[:, 0]
         column -= features[:rank, pivot] @ features[:rank]
         column /= np.sqrt(left[pivot])
         features[rank] = column

@@ -148,7 +148,10 @@ class Dask(Engine):
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
-    def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
+    def extract(
+        self, source: Source, size: int | None = None, advance: Advance | None = None
+    ) -> Extract:
+        """The same, by the workers."""
         scan, size = _checked(source), rows_at_hand(size)
         with scan.file_set.same_files(), self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)

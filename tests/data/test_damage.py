@@ -15,7 +15,9 @@ import pytest
 import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
-from itrust.data import FileSet, about_unpacked, known_format, max_input, spool
+from itrust.cli.inputs import max_input, spool
+from itrust.cli.streaming import about_unpacked
+from itrust.data import FileSet, known_format
 from itrust.data.formats import base, tables, text
 from shell import invoke
 from writers import as_excel, as_spss

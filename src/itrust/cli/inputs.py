@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import math
 import os
+import re
+import shutil
 import stat
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import pyarrow as pa
 
 from itrust import data
 from itrust._core import InputError, counted, did_you_mean, listed
 from itrust.cli.options import STANDARD
+from itrust.data import GZIP, HEAD_BYTES, format_of_bytes, in_bytes, refused, unreadable
 
 SPOOLED = "standard input"
 LARGE_BYTES = 5 * 10**9  # whose checksum takes some seconds
+VARIABLE = "ITRUST_MAX_INPUT"
+MAX_BYTES = 100 * 10**9
+SPARE_BYTES, SPARE_SHARE = 10**9, 1 / 10  # of the disk, which others need, too: the lesser
+BLOCK_BYTES = 2**20
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -183,7 +195,7 @@ def opened(
         yield found
         return
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        kept = data.spool(standard_input(), Path(folder), SPOOLED)
+        kept = spool(standard_input(), Path(folder), SPOOLED)
         yield InputFiles(SPOOLED, data.FileSet.of(kept, form))
 
 
@@ -195,3 +207,74 @@ def standard_input() -> BinaryIO:
     if stream.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     return stream.buffer
+
+
+def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
+    """Keep a stream of any known form, gzipped or not, as a file with the right ending.
+
+    Gzipped text stays gzipped, as it is read so: it takes no more of the disk than came.
+    """
+    spooled = folder / "spooled"
+    _keep(_limited(stream, stem, "is larger than"), spooled, stem)
+    with spooled.open("rb") as file:
+        is_packed = file.read(len(GZIP)) == GZIP
+    open_it: Any = gzip.open if is_packed else open
+    try:
+        with open_it(spooled, "rb") as source:
+            head = source.read(HEAD_BYTES)
+        if not head:
+            raise refused(stem, "{file} is empty")
+        if head.startswith(GZIP):
+            raise refused(stem, "{file} is gzipped twice; unpack it once")
+        kind = format_of_bytes(head)
+        plain = folder / f"{stem}{kind.endings[0]}"
+        if not is_packed:
+            return spooled.rename(plain)
+        with gzip.open(spooled) as source:
+            blocks = _limited(source, stem, "unpacks to more than")
+            if kind.may_be_gzipped:
+                for _ in blocks:  # to its checksum, within the limit
+                    pass
+                return spooled.rename(f"{plain}.gz")
+            _keep(blocks, plain, stem)
+    except (EOFError, OSError, zlib.error) as error:
+        raise unreadable(Path(stem), error) from None
+    spooled.unlink()
+    return plain
+
+
+def max_input() -> int:
+    """The most bytes that standard input may have, also unpacked; ITRUST_MAX_INPUT sets them."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return MAX_BYTES
+    match = AMOUNT.fullmatch(given.strip())
+    amount = float(match[1]) * UNITS[match[2].lower()] if match else math.inf
+    if math.isinf(amount):  # also of very many digits
+        raise InputError(
+            f"{VARIABLE} must be a number of bytes such as 20GB, not {{value}}", value=given
+        )
+    return int(amount)
+
+
+def _limited(stream: BinaryIO | gzip.GzipFile, stem: str, problem: str) -> Iterator[bytes]:
+    """The blocks of a stream, as long as there are not too many bytes."""
+    size, most = 0, max_input()
+    while block := stream.read(BLOCK_BYTES):
+        size += len(block)
+        if size > most:
+            cure = f"name the file instead, or set {VARIABLE} to a larger number of bytes"
+            raise refused(stem, f"{{file}} {problem} {in_bytes(most)}; {cure}, such as 500GB")
+        yield block
+
+
+def _keep(blocks: Iterator[bytes], path: Path, stem: str) -> None:
+    """Write blocks, as long as they leave something of the disk for others."""
+    with path.open("wb") as file:
+        for block in blocks:
+            disk = shutil.disk_usage(path.parent)
+            if disk.free - len(block) < min(SPARE_BYTES, SPARE_SHARE * disk.total):
+                place = f"the disk that holds temporary files: {in_bytes(disk.free)} are left"
+                cure = "name the file instead, or set TMPDIR to a folder with more room"
+                raise refused(stem, f"{{file}} does not fit on {place}; {cure}")
+            file.write(block)

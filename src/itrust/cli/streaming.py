@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import itrust as it
-from itrust import data
 from itrust._core import free_memory
 from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
@@ -15,6 +15,7 @@ from itrust.cli.roles import FileRoles, positive_value, typed_units
 from itrust.data import Scan
 
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
+PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to
 UNPACKED = 5  # a gzipped text is so many times as large, or more
 
 
@@ -56,4 +57,17 @@ def read_scan(
 
 def _about_bytes(file: Path) -> float:
     size = file.stat().st_size
-    return max(UNPACKED * size, data.about_unpacked(file)) if file.suffix == ".gz" else size
+    return max(UNPACKED * size, about_unpacked(file)) if file.suffix == ".gz" else size
+
+
+def about_unpacked(path: Path) -> float:
+    """About how large a gzipped file is when it is unpacked, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(PACKED_HEAD)
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        size = len(unpacking.decompress(head, UNPACKED_HEAD))
+    except zlib.error:  # the reader says what is wrong with it
+        return 0.0
+    used = len(head) - len(unpacking.unconsumed_tail) - len(unpacking.unused_data)
+    return path.stat().st_size * size / max(used, 1)

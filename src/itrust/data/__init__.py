@@ -20,7 +20,7 @@ from itrust.data.encoding import (
     same_length,
 )
 from itrust.data.estimators import Classifier, Covariates, is_model
-from itrust.data.file_set import FileSet
+from itrust.data.file_set import FileSet, belonging_to
 from itrust.data.files import (
     FileRows,
     MulticlassPopulationScan,
@@ -33,12 +33,17 @@ from itrust.data.files import (
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
+    GZIP,
+    HEAD_BYTES,
     Delimited,
     FilePart,
     TextForm,
-    about_unpacked,
+    format_of_bytes,
+    in_bytes,
     known_format,
+    refused,
     split_table,
+    unreadable,
 )
 from itrust.data.grammar import (
     MAX_CHARACTERS,
@@ -59,7 +64,6 @@ from itrust.data.intake import (
     settled_columns,
 )
 from itrust.data.kinds import Kinds
-from itrust.data.locations import belonging_to, max_input, spool
 from itrust.data.oddities import (
     MAX_VALUES,
     WITHOUT_IT,

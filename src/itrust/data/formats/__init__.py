@@ -28,7 +28,7 @@ from itrust.data.formats.base import (
     refused,
     unreadable,
 )
-from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm, about_unpacked
+from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm
 
 FORMATS: tuple[Format, ...] = (*text.FORMATS, *columnar.FORMATS, *tables.FORMATS)
 QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs

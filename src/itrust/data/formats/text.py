@@ -39,7 +39,6 @@ from itrust.data.formats.base import (
 
 GZIP = b"\x1f\x8b"
 PACKING = 6  # of gzip, its usual level
-PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to
 LINES_BYTES = 2**18  # enough to tell how long lines are
 HEAD_LINES, HEAD_BYTES = 2_000, 2**20  # to tell how a file is written
 CSV_BLOCK_BYTES = 2**23
@@ -112,19 +111,6 @@ class TextFile(Format):
             except (OSError, EOFError, zlib.error):  # the reader says what is wrong with it
                 lines = 0
             return path.stat().st_size * lines / max(raw.tell(), 1)
-
-
-def about_unpacked(path: Path) -> float:
-    """About how large a gzipped file is when it is unpacked, by its first bytes."""
-    with path.open("rb") as file:
-        head = file.read(PACKED_HEAD)
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        size = len(unpacking.decompress(head, UNPACKED_HEAD))
-    except zlib.error:  # the reader says what is wrong with it
-        return 0.0
-    used = len(head) - len(unpacking.unconsumed_tail) - len(unpacking.unused_data)
-    return path.stat().st_size * size / max(used, 1)
 
 
 def _unpacked(path: Path) -> BinaryIO:

@@ -80,8 +80,7 @@ def test_rows_in_arrays_are_seen_by_their_likeness():
 def test_products_of_a_unit_equal_the_double_loop():
     rng = np.random.default_rng(0)
     codes, residuals = rng.integers(5, size=40), rng.normal(size=40)
-    sample = it.Sample(rng.integers(2, size=40), rng.uniform(0.2, 0.8, 40))
-    sums = UnitSums.of(looked_at(sample), residuals, codes)
+    sums = UnitSums(residuals, codes, np.ones(40))
     for unit, product in enumerate(sums.products):
         own = residuals[codes == unit]
         pairs = sum(a * b for i, a in enumerate(own) for j, b in enumerate(own) if i != j)

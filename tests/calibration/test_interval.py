@@ -33,7 +33,7 @@ def only_the_level(sample):
 
 
 def run_of(sample, draws, seed=0, checks=None, engine="auto"):
-    return IntervalRun.of(sample, checks, draws, seed, engine)
+    return IntervalRun(sample, checks, draws, seed, engine)
 
 
 def test_two_rows_by_hand():

@@ -84,11 +84,10 @@ def test_planted_odds_are_found_from_below(found):
 @given(st.integers(0, 10_000), st.sampled_from(sorted(KINDS)))
 def test_draws_at_larger_sizes_are_at_least_as_large(seed, kind):
     """The sums of every direction and sign rise with the size, draw by draw."""
-    run = IntervalRun.of(rows(200, seed), None, 9, seed, "auto")
+    run = IntervalRun(rows(200, seed), None, 9, seed, "auto")
     sizes = [KINDS[kind].size(share) for share in (0.0, 0.1, 0.3, 1.0)]
-    outcome = run.engine.run(run.survey, [], works=[run.work([null_of(kind, s) for s in sizes])])
-    (sums,) = outcome.works
-    both = [run.directions.both_signs(sums.high[k], sums.low[k]) for k in range(len(sizes))]
+    sums, _ = run.sums([null_of(kind, size) for size in sizes])
+    both = [run.directions.both_signs(*drawn) for drawn in sums.drawn]
     for (up, down), (more_up, more_down) in pairwise(both):
         assert (more_up >= up - 1e-9).all()
         assert (more_down >= down - 1e-9).all()
@@ -99,7 +98,7 @@ def test_draws_at_larger_sizes_are_at_least_as_large(seed, kind):
 def test_pvalues_rise_with_the_size_on_the_same_uniform_numbers(seed):
     """Not a theorem, for directions are weighed anew at every size: the curve enforces it. Here it
     holds up to what a draw or two of 99 can do."""
-    run = IntervalRun.of(rows(500, seed, odds=1.6), None, 99, seed, "auto")
+    run = IntervalRun(rows(500, seed, odds=1.6), None, 99, seed, "auto")
     sizes = np.linspace(1, 2, 9)
     scores, _ = run.run([nulls.Selection(float(size)) for size in sizes])
     pvalues = np.array([one.pvalue for one in scores])

@@ -13,7 +13,7 @@ count with one sign of it at a time, and the less favourable sign is taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +31,9 @@ from itrust.calibration.tails import normal_score
 from itrust.data import Chunk, Sample, Scan, Source, called_impossible
 from itrust.engines import (
     Additive,
-    Engine,
     EngineChoice,
     Outcome,
     RowwisePartial,
-    Survey,
     Work,
     amount_of_work,
     as_engine,
@@ -65,15 +63,14 @@ class BoundFinding(Finding):
 
 @dataclass(frozen=True, eq=False)
 class IntervalSums(Additive):
-    """What a pass adds up for G nulls: sums of A parts, data first, and their moments."""
+    """What a pass adds up for G nulls: sums of A parts, at the upper, then at the lower bounds."""
 
-    observed: FloatArray
-    high: FloatArray
-    low: FloatArray
-    moments: FloatArray
+    observed: FloatArray  # (A, 1)
+    drawn: FloatArray  # (G, 2, A, draws)
+    moments: FloatArray  # mean, variance and third central moment, (G, 2, 3, A)
     largest: FloatArray
     squares: FloatArray
-    impossible: IntArray
+    impossible: IntArray  # rows whose label has probability 0, (G,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +78,7 @@ class IntervalWork(Work):
     """Sums along directions for several nulls at once, on the same uniform numbers."""
 
     directions: Directions
-    nulls: tuple[IntervalNull, ...]
+    nulls: Sequence[IntervalNull]
     draws: range
     seed: int
     unit: float
@@ -98,65 +95,56 @@ class IntervalWork(Work):
         parts = self.directions.parts(chunk.points, self.dtype)
         if chunk.weights is not None:
             parts *= weights.astype(parts.dtype)
-        bounds = [null.bounds(chunk.p, chunk.rows) for null in self.nulls]
-        observed, high, low = self._drawn(chunk, parts, bounds)
+        levels = np.array([null.bounds(chunk.p, chunk.rows)[::-1] for null in self.nulls])
+        # The end that the label is near; 0 or 1 only where nothing else is possible.
+        ends = np.where(chunk.y == 1, levels[:, 0], levels[:, 1])
+        impossible = [called_impossible(chunk.y, end, chunk.weights).sum() for end in ends]
+        observed, drawn = self._drawn(chunk, parts, levels)
         return RowwisePartial(
             IntervalSums(
                 observed=observed,
-                high=high,
-                low=low,
-                moments=_moments(parts, bounds),
+                drawn=drawn,
+                moments=_moments(parts, levels),
                 largest=parts.sum(axis=1, dtype=np.float64),
                 squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
-                impossible=np.array([_impossible(chunk, lo, hi) for lo, hi in bounds]),
+                impossible=np.array(impossible),
             )
         )
 
     def _drawn(
-        self, chunk: Chunk, parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sums of the data, and of the draws at the upper and at the lower bounds."""
-        rows, shape = chunk.rows, (len(bounds), len(parts), len(self.draws))
-        high, low = np.empty(shape), np.empty(shape)
+        self, chunk: Chunk, parts: AnyArray, levels: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sums of the data, and of the draws at both bounds of every null."""
+        rows, drawn = chunk.rows, np.empty((*levels.shape[:2], len(parts), len(self.draws)))
         numbers = np.empty((len(rows), 1 + min(DRAWS_AT_ONCE, len(self.draws))), parts.dtype)
         # The data are a column of every product: in double precision ties stay ties.
         numbers[:, 0] = chunk.y == 1
-        sums = parts @ numbers[:, :1]
+        observed = parts @ numbers[:, :1]
         for at in range(0, len(self.draws), DRAWS_AT_ONCE):
             block = self.draws[at : at + DRAWS_AT_ONCE]
-            columns = slice(at, at + len(block))
-            bits = label_bits(rows, block, self.seed)
-            known: dict[bytes, AnyArray] = {}  # bounds that nulls share are multiplied once
-            for number, (lo, hi) in enumerate(bounds):
-                for out, level in ((low, lo), (high, hi)):
-                    key = level.tobytes()
-                    if key not in known:
-                        drawn = numbers[:, : 1 + len(block)]
-                        drawn[:, 1:] = labels_below(bits, level, rows, block, self.seed)
-                        known[key] = parts @ drawn
-                        sums = known[key][:, :1]
-                    out[number, :, columns] = known[key][:, 1:]
-        return sums.astype(np.float64), high, low
+            labels, bits = numbers[:, : 1 + len(block)], label_bits(rows, block, self.seed)
+            sums: dict[bytes, AnyArray] = {}  # bounds that nulls share are multiplied once
+            for place in np.ndindex(*levels.shape[:2]):
+                key = levels[place].tobytes()
+                if key not in sums:
+                    labels[:, 1:] = labels_below(bits, levels[place], rows, block, self.seed)
+                    sums[key] = parts @ labels
+                    observed = sums[key][:, :1]
+                drawn[place][:, at : at + len(block)] = sums[key][:, 1:]
+        return observed.astype(np.float64), drawn
 
 
-def _moments(parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """Mean, variance and third central moment at both bounds, (G, 2, 3, A)."""
-    found = np.empty((len(bounds), 2, 3, len(parts)))
-    levels = np.array([[hi, lo] for lo, hi in bounds]).reshape(2 * len(bounds), -1).T
+def _moments(parts: AnyArray, levels: FloatArray) -> FloatArray:
+    moments = np.empty((*levels.shape[:2], 3, len(parts)))
+    levels = levels.reshape(-1, levels.shape[2]).T
     variances = levels * (1 - levels)
     power = parts
     for k, column in enumerate((levels, variances, variances * (1 - 2 * levels))):
         if k:
             power = power * parts
         sums = power @ column.astype(parts.dtype)
-        found[:, :, k] = sums.T.reshape(len(bounds), 2, -1)
-    return found
-
-
-def _impossible(chunk: Chunk, lo: FloatArray, hi: FloatArray) -> int:
-    """Rows with a label that the null gives probability 0; rows of weight 0 count nothing."""
-    end = np.where(chunk.y == 1, hi, lo)  # 0 or 1 only where nothing else is possible
-    return int(np.count_nonzero(called_impossible(chunk.y, end, chunk.weights)))
+        moments[:, :, k] = sums.T.reshape(-1, 2, len(parts))
+    return moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +198,20 @@ class BoundScores:
 
 def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundScores:
     """Bring the sums of one null to one scale."""
-    high = np.concatenate([sums.observed, sums.high[number]], axis=1)
-    low = np.concatenate([sums.observed, sums.low[number]], axis=1)
-    both = directions.both_signs(high, low)
-    moments = _of_directions(directions, sums.moments[number])
+    high, low = (np.concatenate([sums.observed, own], axis=1) for own in sums.drawn[number])
+    at_high, at_low = sums.moments[number]
+    # Variances of both parts add up where means and third moments are subtracted.
+    moments = directions.both_signs(at_high.T, at_low.T * [1, -1, 1])
     largest, _ = directions.both_signs(sums.largest, -sums.largest)
-    up, down = (_tails(values, own, largest) for values, own in zip(both, moments, strict=True))
-    level = _level(directions, sums, number)
+    both = zip(directions.both_signs(high, low), moments, strict=True)
+    up, down = (_tails(values, own, largest) for values, own in both)
+    level = directions.overall
+    if level is not None:
+        gap = (at_high[0, level] - at_low[0, level]) / 2
+        if 2 * gap**2 < FAR_APART * sums.squares[level]:
+            level = None  # a law that the null allows can be near both ends of it
     if level is not None:  # neither sign says anything on the inner side of its mean
-        least = max(float(_tails(own[0][:, None], own, largest)[level, 0]) for own in moments)
+        least = max(float(_tails(own[:, :1], own, largest)[level, 0]) for own in moments)
         for tails in (up, down):
             np.maximum(tails[level], least, out=tails[level])
     return BoundScores(
@@ -231,28 +224,9 @@ def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundS
     )
 
 
-def _level(directions: Directions, sums: IntervalSums, number: int) -> int | None:
-    """The overall level, if no law that the null allows can be near both ends of it."""
-    overall = directions.overall
-    if overall is None:
-        return None
-    (mean_high, *_), (mean_low, *_) = sums.moments[number]
-    gap = (mean_high[overall] - mean_low[overall]) / 2
-    return overall if 2 * gap**2 >= FAR_APART * sums.squares[overall] else None
-
-
-def _of_directions(directions: Directions, moments: FloatArray) -> list[FloatArray]:
-    """Mean, variance and third moment of both signs of all directions, (3, K) each."""
-    (mean_high, var_high, third_high), (mean_low, var_low, third_low) = moments
-    means = directions.both_signs(mean_high, mean_low)
-    variances = directions.both_signs(var_high, -var_low)  # variances add up
-    thirds = directions.both_signs(third_high, third_low)
-    return [np.array([m, v, t]) for m, v, t in zip(means, variances, thirds, strict=True)]
-
-
 def _tails(values: FloatArray, moments: FloatArray, largest: FloatArray) -> FloatArray:
     """Minus the log of the tails, which rise with the values, (K, columns)."""
-    mean, variance, third = moments[:, :, None]
+    mean, variance, third = moments.T[:, :, None]
     sd = np.sqrt(np.maximum(variance, 0.0))
     varies = sd > NO_SPREAD * np.maximum(largest[:, None], 1.0)
     sd = np.where(varies, sd, 1.0)
@@ -260,73 +234,61 @@ def _tails(values: FloatArray, moments: FloatArray, largest: FloatArray) -> Floa
     return np.where(varies, -log_ndtr(-score), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
 class IntervalRun:
-    """Rows and directions, ready to be compared with any interval null."""
+    """Rows and directions, ready to be compared with any interval null; no label is looked at."""
 
-    engine: Engine
-    survey: Survey
-    directions: Directions
-    draws: int
-    seed: int
+    def __init__(
+        self, source: Source, checks: Dictionary | None, draws: int, seed: int, engine: EngineChoice
+    ) -> None:
+        sample = source.in_memory
+        alone = source.clusters is None if sample is None else sample.design.rows_are_independent
+        if not alone:  # the coupling is one of independent labels
+            raise InputError(
+                "an interval null needs independent rows, and these come in clusters: labels would "
+                "have to be drawn alike within clusters, by a correlation that is not known",
+                argument="null",
+                hint="keep one row of every cluster",
+            )
+        self.engine, self.draws, self.seed = as_engine(engine), draws, seed
+        self.survey = self.engine.survey(source)
+        self.directions = make_directions(self.survey, checks)
 
-    @classmethod
-    def of(
-        cls,
-        source: Source,
-        checks: Dictionary | None,
-        draws: int,
-        seed: int,
-        engine: EngineChoice,
-    ) -> IntervalRun:
-        """Choose the directions; no label is looked at."""
-        refuse_dependence(source)
-        chosen = as_engine(engine)
-        survey = chosen.survey(source)
-        return cls(chosen, survey, make_directions(survey, checks), draws, seed)
-
-    def work(self, nulls: Iterable[IntervalNull], draws: int | None = None) -> IntervalWork:
-        """What a pass adds up for some nulls, with all draws or the first of them."""
+    def sums(
+        self,
+        nulls: Sequence[IntervalNull],
+        draws: int | None = None,
+        *,
+        progress: bool | None = None,
+    ) -> tuple[IntervalSums, Outcome]:
+        """Sums for some nulls, with all draws or the first of them, by one pass over the rows."""
+        for null in nulls:
+            null.refuse_other_rows(self.survey.n)
         amount = float(self.survey.n) * self.directions.width * 2 * (1 + self.draws)
-        return IntervalWork(
+        work = IntervalWork(
             directions=self.directions,
-            nulls=tuple(nulls),
+            nulls=nulls,
             draws=range(self.draws if draws is None else min(draws, self.draws)),
             seed=self.seed,
             unit=self.survey.unit,
             dtype=np.float64 if amount <= SMALL_WORK else np.float32,
         )
-
-    def run(
-        self,
-        nulls: Iterable[IntervalNull],
-        draws: int | None = None,
-        *,
-        progress: bool | None = None,
-    ) -> tuple[list[BoundScores], Outcome]:
-        """Scores for some nulls, by one pass over the rows."""
-        work = self.work(nulls, draws)
-        for null in work.nulls:
-            null.refuse_other_rows(self.survey.n)
         with progress_bar("drawing", amount_of_work(self.survey, (), [work]), progress) as advance:
             outcome = self.engine.run(self.survey, [], works=[work], advance=advance)
         (sums,) = outcome.works
         for values in vars(sums).values():
             finite(values)
-        return [scores_of(self.directions, sums, k) for k in range(len(work.nulls))], outcome
+        return sums, outcome
 
-
-def refuse_dependence(source: Source) -> None:
-    """Refuse rows that are not independent: the coupling is one of independent labels."""
-    sample = source.in_memory
-    alone = source.clusters is None if sample is None else sample.design.rows_are_independent
-    if not alone:
-        raise InputError(
-            "an interval null needs independent rows, and these come in clusters: labels would "
-            "have to be drawn alike within clusters, by a correlation that is not known",
-            argument="null",
-            hint="keep one row of every cluster",
-        )
+    def run(
+        self,
+        nulls: Sequence[IntervalNull],
+        draws: int | None = None,
+        *,
+        progress: bool | None = None,
+    ) -> tuple[list[BoundScores], Outcome]:
+        """Scores for some nulls, by one pass over the rows."""
+        sums, outcome = self.sums(nulls, draws, progress=progress)
+        return [scores_of(self.directions, sums, k) for k in range(len(nulls))], outcome
 
 
 def interval_test(
@@ -350,7 +312,7 @@ def interval_test(
             hint="leave kernel= out, or pass a Dictionary with features",
         )
     source = checked_source(sample, "klce_test")
-    run = IntervalRun.of(source, kernel, checked_draws(draws), as_seed(rng), engine)
+    run = IntervalRun(source, kernel, checked_draws(draws), as_seed(rng), engine)
     warnings = null_warnings(source, null)
     (scores,), outcome = run.run([null], progress=progress)
     default = resolved_kernel(None, run.survey)
@@ -358,12 +320,12 @@ def interval_test(
     alone = run.engine.run(run.survey, [plan])
     combined = scores.combined
     combined.flags.writeable = False
-    (found,) = alone.kernels
+    (statistic,) = alone.kernels
     notes = run.survey.notes
     if source.in_memory is None:
         notes = (*outcome.tally.notes, *notes)
     return CalibrationResult(
-        statistic=float(finite(found.over_pairs)[0]) / alone.pair_weight,
+        statistic=float(finite(statistic.over_pairs)[0]) / alone.pair_weight,
         score=float(combined[0]),
         null_distribution=combined[1:],
         statistic_draws=None,
@@ -379,7 +341,7 @@ def interval_test(
         null=null,
         seed=run.seed,
         engine=run.engine.describe(run.survey, plan),
-        certificate=found.certificate(alone.pair_weight),
+        certificate=statistic.certificate(alone.pair_weight),
         elapsed=time.perf_counter() - begun,
         weighted=source.weights is not None,
         clusters=None,

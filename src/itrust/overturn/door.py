@@ -79,7 +79,7 @@ def robustness(
             hint="robustness(sample.one_class(name), alpha=...)",
         )
     source, alpha = checked_source(sample, "robustness"), checked_alpha(alpha)
-    run = IntervalRun.of(source, None, checked_draws(draws), as_seed(rng), engine)
+    run = IntervalRun(source, None, checked_draws(draws), as_seed(rng), engine)
     warnings = null_warnings(source, Tolerance(0.0))
     (neutral, prudent), outcome = run.run([Tolerance(0.0), Prudent()], progress=progress)
     violations = tipping_points(run, neutral, alpha, progress=progress)

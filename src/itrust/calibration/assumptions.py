@@ -1,4 +1,8 @@
-"""Traces that a broken assumption leaves in the rows: dependence, leaks, weights, order in time.
+"""What an exact p-value rests on, and what of it the data can contradict.
+
+Rows independent given (x, f); labels unseen by the model; weights that carry no information on y
+beyond (x, f); covariates that were known before the labels. All but the second can leave traces,
+which are looked for here; each is told in a sentence, which is also a Python warning.
 
 Residuals are looked at within the values of columns that may name units, within rows that are
 nearly alike, and in the order of the file. What a smooth function of (p, x) explains is taken off
@@ -8,23 +12,28 @@ belong to another unit: the nearest units in p and x, or rows some way off in th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from itrust._core import (
-    BoolArray,
+    AssumptionWarning,
     FloatArray,
     InputError,
     IntArray,
+    Setting,
     Subject,
     checked_count,
     counted,
+    in_door_words,
 )
-from itrust.data import Column, Sample, is_index, is_prediction, read_times
+from itrust.data import WITHOUT_IT, Column, Sample, Source, is_index, is_prediction, read_times
 from itrust.terms import COLUMN_LEVELS
 
 MAX_ROWS = 20_000
@@ -59,9 +68,97 @@ STRONG_WEIGHTS = 0.12  # correlation that miscalibration alone seldom reaches
 MIN_PAIRS = 2  # of times
 
 
+TAKES_ROWS = "the p-value takes rows as independent"
+WEIGHTED = (
+    "the weights go with the labels (correlation {:.2f} with y - p beyond p and the covariates); "
+    "if they were built from the outcome, the p-value is not valid"
+)
+
+_known: WeakKeyDictionary[Sample, tuple[str, ...]] = WeakKeyDictionary()
+_warned: WeakValueDictionary[tuple[int, object], FloatArray] = WeakValueDictionary()
+
+
+def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, ...]:
+    """One sentence for each assumption that rows at hand contradict: all rows, or random ones.
+
+    Each is a Python warning once for the same labels, for an audit asks several times, also with
+    fewer covariates. Nothing is said of rows in files, of which random ones are to be given. Where
+    rows are random ones of many, `runs` are rows that follow each other.
+    """
+    sample = source.in_memory
+    if sample is None:
+        return ()
+    if sample in _known:
+        return _known[sample]
+    notes = list(_notes(sample, runs))
+    _known[sample] = tuple(note for _, note in notes)
+    for what, note in notes:
+        if (id(sample.y), what) not in _warned:
+            _warned[id(sample.y), what] = sample.y
+            warnings.warn(note, AssumptionWarning, stacklevel=4)
+    return _known[sample]
+
+
+def _notes(sample: Sample, runs: Sample | None) -> Iterator[tuple[object, str]]:
+    """What was seen, without its size, and its sentence."""
+    weighted = outcome_in_weights(sample)
+    if weighted is not None:
+        yield "weights", WEIGHTED.format(weighted)
+    whole = ResidualRows(sample)
+    together = dependence(whole, None if runs is None else ResidualRows(runs, np.arange(runs.n)))
+    if together is not None:
+        yield (together.kind, together.names), dependence_in_words(together)
+    repeated = together is not None or sample.cluster is not None
+    for name, kind in leaks(whole, repeated=repeated):
+        yield (name, kind), _leak_in_words(name, kind)
+
+
+def dependence_in_words(seen: Dependence) -> str:
+    """What goes together, and the column to name as the cluster."""
+    agree = f"go together (correlation {seen.correlation:.2f}"
+    names = seen.names[0] if len(seen.names) == 1 else list(seen.names) or None
+    cluster = in_door_words(Setting("cluster", names))
+    if seen.kind == "column":
+        columns = " and ".join(repr(name) for name in seen.names)
+        joined = "name it" if len(seen.names) == 1 else "name both"
+        return (
+            f"residuals of rows with the same {columns} {agree}, {counted(seen.units, 'value')}): "
+            f"if these are repeated units, {joined} with {cluster}, for {TAKES_ROWS}"
+        )
+    if seen.kind == "alike":
+        return (
+            f"{counted(seen.rows, 'row')} have nearly the same p and covariates as another row, "
+            f"and their residuals {agree} beyond that of neighbours): if they are repeated units, "
+            f"name these with {cluster}, for {TAKES_ROWS}"
+        )
+    return (
+        f"residuals of rows next to each other {agree} beyond that of rows farther off), and no "
+        f"column tells why: if their order is time, or neighbours share a unit, name weeks, months "
+        f"or units with {cluster}, for {TAKES_ROWS}"
+    )
+
+
+def _leak_in_words(name: str, kind: str) -> str:
+    """What a covariate seems to be, and what to do about it."""
+    column = repr(name) if name.strip() else "the column without a name"
+    out = in_door_words(WITHOUT_IT)
+    if kind == "label":
+        return (
+            f"{column} tells nearly every label: if it was made from the label, or after it, "
+            f"{out}, for given the label no probability but 0 and 1 is calibrated"
+        )
+    if kind == "index":
+        return f"{column} counts the rows: unless their order is time, {out}"
+    return f"{column} is {kind}, which the test is given anyway: {out}, for it adds nothing"
+
+
 def spread_rows(n: int) -> IntArray:
     """All of n rows, or 20,000 of them at equal distances."""
-    return np.unique(np.linspace(0, n - 1, MAX_ROWS).astype(np.int64))
+    return _spread(n, MAX_ROWS)
+
+
+def _spread(n: int, most: int) -> IntArray:
+    return np.unique(np.linspace(0, n - 1, most).astype(np.int64))
 
 
 class ResidualRows:
@@ -78,11 +175,6 @@ class ResidualRows:
         scale = np.maximum(p * (1 - p), MIN_VARIANCE)
         self.residuals = (sample.y[self.numbers] - p) / np.sqrt(scale)
         self.variances = p * (1 - p) / scale
-
-    def at(self, numbers: IntArray) -> ResidualRows:
-        """Other rows of the same sample; itself if they are the same ones."""
-        same = np.array_equal(numbers, self.numbers)
-        return self if same else ResidualRows(self.sample, numbers)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -114,8 +206,12 @@ class ResidualRows:
     @cached_property
     def places(self) -> FloatArray:
         """Where the rows lie, (m, d): ranks of numbers between 0 and 1; levels are 1 apart."""
-        pairs = zip(self.columns, self.codes, strict=True)
-        return np.column_stack([c.astype(float) if x.is_category else _ranks(c) for x, c in pairs])
+        places = []
+        for column, codes in zip(self.columns, self.codes, strict=True):
+            count = np.bincount(codes)  # equal values have the same rank; missing ones are the last
+            ranks = (np.cumsum(count) - count / 2) / codes.size
+            places.append(codes.astype(float) if column.is_category else ranks[codes])
+        return np.column_stack(places)
 
     @cached_property
     def basis(self) -> FloatArray:
@@ -139,13 +235,6 @@ class ResidualRows:
         """Residuals less what the first features of (p, x) explain, (m,)."""
         basis = self.basis[:, : max(max_features, 1)]
         return np.asarray(self.residuals - basis @ (basis.T @ self.residuals))
-
-
-def _ranks(codes: IntArray) -> FloatArray:
-    """Ranks between 0 and 1, the same for equal values; missing values are the last."""
-    count = np.bincount(codes)
-    middle: FloatArray = (np.cumsum(count) - count / 2) / codes.size
-    return middle[codes]
 
 
 @dataclass(frozen=True)
@@ -174,20 +263,18 @@ def dependence(whole: ResidualRows, runs: ResidualRows | None = None) -> Depende
         most = max(seen.correlation for seen in columns)
         close = [seen for seen in columns if seen.correlation >= AS_MUCH * most]
         return min(close, key=lambda seen: seen.units)
-    for groupings in (_by_pair(sample), _by_likeness(whole)):
-        for units in groupings:
-            if (seen := _agreement(whole, units)) is not None:
-                return seen
+    for units in chain(_by_pair(sample), _by_likeness(whole)):
+        if (seen := _agreement(whole, units)) is not None:
+            return seen
     correlation = neighbour_correlation(whole if runs is None else runs)
     return None if correlation is None else Dependence("order", correlation)
 
 
-@dataclass(frozen=True, eq=False)
-class _Grouping:
-    """Rows and the number of their units.
+class _Grouping(NamedTuple):
+    """Rows and the number of their units, with the columns that name these.
 
-    `names` are the columns that name the units. A unit that is a value of (p, x) (`in_x`) may have
-    a bias of its own, which the test is about, so more must agree before it is taken for one.
+    A unit that is a value of (p, x) (`in_x`) may have a bias of its own, which the test is about,
+    so more must agree before it is taken for one.
     """
 
     numbers: IntArray
@@ -234,19 +321,22 @@ def _by_likeness(whole: ResidualRows) -> Iterator[_Grouping]:
 
 def _agreement(whole: ResidualRows, units: _Grouping) -> Dependence | None:
     """What rows of one unit have in common, if it is clear and more than neighbours have."""
-    codes = units.codes
-    several = np.bincount(codes) >= 2
-    count = int(np.count_nonzero(several))
+    codes, same = units.codes, np.array_equal(units.numbers, whole.numbers)
+    count = int(np.count_nonzero(np.bincount(codes) >= 2))
     if count < FEW_UNITS:
         return None
-    rows = whole.at(units.numbers)
-    before = UnitSums.of(rows, rows.residuals - rows.residuals.mean(), codes)
+    rows = whole if same else ResidualRows(whole.sample, units.numbers)
+    before = UnitSums(rows.residuals - rows.residuals.mean(), codes, rows.variances)
     if not before.is_clear or before.correlation < MODERATE:
         return None  # a bias that is taken off would only have added to it
-    sums = UnitSums.of(rows, rows.unexplained(count // UNITS_PER_FEATURE), codes)
+    sums = UnitSums(rows.unexplained(count // UNITS_PER_FEATURE), codes, rows.variances)
     if not sums.is_clear:
         return None
-    excess = min(sums.excess(*pairs) for pairs in (_next(count), _nearest(rows, codes, several)))
+    # Units that are at most three apart in the order of the column's values, or near in p and x.
+    one = np.repeat(np.arange(count), NEIGHBOURS)
+    other = one + np.tile(np.arange(1, 1 + NEIGHBOURS), count)
+    next_ones = one[other < count], other[other < count]
+    excess = min(sums.excess(*next_ones), sums.excess(*_nearest(rows, codes)))
     needed = LARGER  # groups with a bias of their own are below
     if count < MIN_UNITS:
         needed = VERY_STRONG
@@ -260,26 +350,20 @@ def _agreement(whole: ResidualRows, units: _Grouping) -> Dependence | None:
     return Dependence(kind, excess, int(sums.size.sum()), count, units.names)
 
 
-@dataclass(frozen=True, eq=False)
 class UnitSums:
-    """Sums over the rows of every unit with at least two of them, (g,) each."""
+    """Sums over the rows of every unit with at least two of them, (g,) each.
 
-    size: FloatArray
-    sums: FloatArray
-    squares: FloatArray
-    variances: FloatArray
+    `products` are those of all pairs of a unit, over its size less 1: the correlation times the
+    squares.
+    """
 
-    @classmethod
-    def of(cls, rows: ResidualRows, residuals: FloatArray, codes: IntArray) -> UnitSums:
-        """Sum over the rows of every unit."""
+    def __init__(self, residuals: FloatArray, codes: IntArray, variances: FloatArray) -> None:
         size = np.bincount(codes)
-        summed = [np.bincount(codes, v) for v in (residuals, residuals**2, rows.variances)]
-        return cls(*(values[size >= 2].astype(float) for values in (size, *summed)))
-
-    @property
-    def products(self) -> FloatArray:
-        """Of all pairs of a unit, over its size less 1: the correlation times `squares`."""
-        return (self.sums**2 - self.squares) / (self.size - 1)
+        sums = (np.bincount(codes, values) for values in (residuals, residuals**2, variances))
+        self.size, self.sums, self.squares, self.variances = (
+            values[size >= 2].astype(float) for values in (size, *sums)
+        )
+        self.products = (self.sums**2 - self.squares) / (self.size - 1)
 
     @property
     def correlation(self) -> float:
@@ -289,8 +373,6 @@ class UnitSums:
     @property
     def is_clear(self) -> bool:
         """More than independent labels show, and not owed to a few large products."""
-        if not self.squares.any():
-            return False
         total, pairs = self.products.sum(), self.size * (self.size - 1)
         variance = max((v**2 / pairs).sum() for v in (self.variances, self.squares))
         spread = np.sqrt((self.products**2).sum())
@@ -303,33 +385,27 @@ class UnitSums:
         scale = roots[one] * roots[other]
         between = float(products.sum() / scale.sum())
         errors = (
-            np.sqrt(((products - between * scale) ** 2).sum()) / scale.sum(),
-            np.sqrt(((self.products - self.correlation * self.squares) ** 2).sum())
-            / self.squares.sum(),
+            np.linalg.norm(values - share * unit) / unit.sum()
+            for values, share, unit in (
+                (products, between, scale),
+                (self.products, self.correlation, self.squares),
+            )
         )
         more = self.correlation - max(between, 0.0)
         return more if more > CLEAR_EXCESS * float(np.hypot(*errors)) else 0.0
 
 
-def _next(count: int) -> tuple[IntArray, IntArray]:
-    """Units that are at most three apart in the order of the column's values."""
-    one = np.repeat(np.arange(count), NEIGHBOURS)
-    other = one + np.tile(np.arange(1, 1 + NEIGHBOURS), count)
-    return one[other < count], other[other < count]
-
-
-def _nearest(rows: ResidualRows, codes: IntArray, several: BoolArray) -> tuple[IntArray, IntArray]:
+def _nearest(rows: ResidualRows, codes: IntArray) -> tuple[IntArray, IntArray]:
     """Units, 2,000 at most, and for each the three nearest to it in p and the covariates."""
     from scipy.spatial import KDTree  # slow to load, and needed by few
 
-    size = np.maximum(np.bincount(codes), 1)
-    centres = np.column_stack([np.bincount(codes, place) / size for place in rows.places.T])
-    centres = centres[several]
-    some = np.unique(np.linspace(0, len(centres) - 1, MAX_CENTRES).astype(np.int64))
-    nearest = KDTree(centres).query(centres[some], k=1 + NEIGHBOURS)[1]
+    size = np.bincount(codes)
+    sums = np.column_stack([np.bincount(codes, place) for place in rows.places.T])
+    centres = sums[size >= 2] / size[size >= 2, None]
+    some = _spread(len(centres), MAX_CENTRES)
+    nearest = KDTree(centres).query(centres[some], k=1 + NEIGHBOURS)[1].ravel()
     one = np.repeat(some, 1 + NEIGHBOURS)
-    others = nearest.ravel() != one
-    return one[others], nearest.ravel()[others]
+    return one[nearest != one], nearest[nearest != one]
 
 
 def neighbour_correlation(whole: ResidualRows) -> float | None:
@@ -345,11 +421,14 @@ def neighbour_correlation(whole: ResidualRows) -> float | None:
     if n < MIN_ORDERED or changes < SORTED_BY_LABEL * min(y.sum(), n - y.sum()):
         return None
     block = min(BLOCK, key=lambda size: (n % size, -size))
-    rows, chosen = _stretches(whole, block)
+    rows, chosen = whole, np.arange(n // block * block)
+    if whole.numbers.size < n:  # as many stretches as there is room for
+        some = _spread(n // block, MAX_ROWS // block)
+        rows = ResidualRows(whole.sample, (some[:, None] * block + np.arange(block)).ravel())
+        chosen = np.arange(rows.numbers.size)
     if any(_is_sorted_by(column) for column in rows.columns):
         return None
-    order = chosen[_ties_shuffled(rows, chosen)]
-    lined = _beyond_cells(rows)[order].reshape(-1, block)
+    lined = _beyond_cells(rows)[_ties_shuffled(rows, chosen)].reshape(-1, block)
     products = lined.T @ lined
     in_place = np.arange(block)
     drawn = np.random.default_rng(0).permuted(np.tile(in_place, (PERMUTATIONS, 1)), axis=1)
@@ -364,34 +443,23 @@ def neighbour_correlation(whole: ResidualRows) -> float | None:
 def _is_sorted_by(column: Column) -> bool:
     """Whether rows next to each other nearly share a category or a number."""
     codes = np.unique(column.values, return_inverse=True)[1]
-    changes = np.count_nonzero(np.diff(codes)) / (codes.size - 1)
-    usual = 1 - float(np.square(np.bincount(codes) / codes.size).sum())
     if column.is_category or codes.max() < FEW_VALUES:
-        return bool(changes < MOSTLY_THE_SAME * usual)
+        usual = 1 - float(np.square(np.bincount(codes) / codes.size).sum())
+        return bool(np.mean(np.diff(codes) != 0) < MOSTLY_THE_SAME * usual)
     steps = np.abs(np.diff(np.argsort(np.argsort(column.values, kind="stable"))))
     return bool(np.median(steps) < SMALL_STEP * codes.size)
 
 
-def _stretches(whole: ResidualRows, block: int) -> tuple[ResidualRows, IntArray]:
-    """Rows that hold all stretches, or as many as there is room for, and where they stand there."""
-    count = whole.sample.n // block
-    if whole.numbers.size == whole.sample.n:
-        return whole, np.arange(count * block)
-    some = np.unique(np.linspace(0, count - 1, MAX_ROWS // block).astype(np.int64))
-    numbers = (some[:, None] * block + np.arange(block)).ravel()
-    return ResidualRows(whole.sample, numbers), np.arange(numbers.size)
-
-
 def _ties_shuffled(rows: ResidualRows, chosen: IntArray) -> IntArray:
-    """The order of the rows; if labels are sorted among rows with the same (p, x), these shuffled.
+    """Rows in order; if labels are sorted among rows with the same (p, x), these shuffled.
 
     A table that was sorted by all its columns says nothing by the order of its labels.
     """
     ties = np.cumsum(np.r_[0, np.diff(rows.cells[chosen]) != 0])
     steps = np.diff(rows.sample.y[rows.numbers[chosen]])[np.diff(ties) == 0]
     if not steps.any() or ((steps < 0).any() and (steps > 0).any()):
-        return np.arange(chosen.size)
-    return np.lexsort((np.random.default_rng(0).random(ties.size), ties))
+        return chosen
+    return chosen[np.lexsort((np.random.default_rng(0).random(ties.size), ties))]
 
 
 def _beyond_cells(rows: ResidualRows) -> FloatArray:
@@ -438,25 +506,15 @@ def _foretells_labels(rows: ResidualRows, codes: IntArray, by_value: bool) -> bo
     few = int(codes.max()) + 1 <= FEW_VALUES
     if y.size < MIN_ROWS or squares < MIN_SQUARES or (by_value and not few):
         return False
-    foretold = _by_value(y, codes) if few else _by_neighbours(y, codes)
+    if few:  # the mean label of the other rows with the same value; of all where there are none
+        size, sums = np.bincount(codes)[codes], np.bincount(codes, y)[codes]
+        off = y - np.where(size > 1, (sums - y) / np.maximum(size - 1, 1), y.mean())
+    else:  # that of the two rows before and the two behind in the order of the values
+        y = y[np.argsort(codes, kind="stable")]
+        around = np.convolve(np.pad(y, WINDOW, mode="reflect"), np.ones(2 * WINDOW + 1), "valid")
+        off = y - (around - y) / (2 * WINDOW)
     left = LEFT if y.size >= MANY_ROWS else LEFT_OF_FEW
-    return bool(((y - foretold) ** 2).sum() < left * squares)
-
-
-def _by_value(y: FloatArray, codes: IntArray) -> FloatArray:
-    """The mean label of the other rows with the same value; of all rows where there are none."""
-    size, sums = np.bincount(codes)[codes], np.bincount(codes, y)[codes]
-    return np.where(size > 1, (sums - y) / np.maximum(size - 1, 1), y.mean())
-
-
-def _by_neighbours(y: FloatArray, codes: IntArray) -> FloatArray:
-    """The mean label of the two rows before and the two behind in the order of the values."""
-    order = np.argsort(codes, kind="stable")
-    ordered = np.pad(y[order], WINDOW, mode="reflect")
-    sums = sum(ordered[k : k + y.size] for k in range(2 * WINDOW + 1)) - y[order]
-    means = np.empty(y.size)
-    means[order] = sums / (2 * WINDOW)
-    return means
+    return bool((off**2).sum() < left * squares)
 
 
 def outcome_in_weights(sample: Sample) -> float | None:

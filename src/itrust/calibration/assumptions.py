@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from itrust._core import (
+    AnyArray,
     AssumptionWarning,
     FloatArray,
     InputError,
@@ -75,7 +76,7 @@ WEIGHTED = (
 )
 
 _known: WeakKeyDictionary[Sample, tuple[str, ...]] = WeakKeyDictionary()
-_warned: WeakValueDictionary[tuple[int, object], FloatArray] = WeakValueDictionary()
+_warned: WeakValueDictionary[tuple[int, object], AnyArray] = WeakValueDictionary()
 
 
 def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, ...]:
@@ -90,11 +91,11 @@ def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, .
         return ()
     if sample in _known:
         return _known[sample]
-    notes = list(_notes(sample, runs))
+    notes, labels = list(_notes(sample, runs)), sample.y if sample.codes is None else sample.codes
     _known[sample] = tuple(note for _, note in notes)
     for what, note in notes:
-        if (id(sample.y), what) not in _warned:
-            _warned[id(sample.y), what] = sample.y
+        if (id(labels), what) not in _warned:
+            _warned[id(labels), what] = labels
             warnings.warn(note, AssumptionWarning, stacklevel=4)
     return _known[sample]
 
@@ -109,8 +110,7 @@ def _notes(sample: Sample, runs: Sample | None) -> Iterator[tuple[object, str]]:
     if together is not None:
         yield (together.kind, together.names), dependence_in_words(together)
     repeated = together is not None or sample.cluster is not None
-    for name, kind in leaks(whole, repeated=repeated):
-        yield (name, kind), _leak_in_words(name, kind)
+    yield from _leaks(whole, repeated=repeated)
 
 
 def dependence_in_words(seen: Dependence) -> str:
@@ -136,20 +136,6 @@ def dependence_in_words(seen: Dependence) -> str:
         f"column tells why: if their order is time, or neighbours share a unit, name weeks, months "
         f"or units with {cluster}, for {TAKES_ROWS}"
     )
-
-
-def _leak_in_words(name: str, kind: str) -> str:
-    """What a covariate seems to be, and what to do about it."""
-    column = repr(name) if name.strip() else "the column without a name"
-    out = in_door_words(WITHOUT_IT)
-    if kind == "label":
-        return (
-            f"{column} tells nearly every label: if it was made from the label, or after it, "
-            f"{out}, for given the label no probability but 0 and 1 is calibrated"
-        )
-    if kind == "index":
-        return f"{column} counts the rows: unless their order is time, {out}"
-    return f"{column} is {kind}, which the test is given anyway: {out}, for it adds nothing"
 
 
 def spread_rows(n: int) -> IntArray:
@@ -253,8 +239,7 @@ def dependence(whole: ResidualRows, runs: ResidualRows | None = None) -> Depende
 
     Rows that are random ones of many tell nothing by their order; `runs` are others that do.
     """
-    sample = whole.sample
-    design = sample.design
+    sample, design = whole.sample, whole.sample.design
     known = design.cluster is not None or design.replicate_weights is not None
     if known or sample.n < MIN_ROWS or np.ptp(sample.y) == 0:
         return None
@@ -483,20 +468,27 @@ def _lagged(products: FloatArray, orders: IntArray) -> FloatArray:
     return total
 
 
-def leaks(whole: ResidualRows, *, repeated: bool) -> Iterator[tuple[str, str]]:
+def _leaks(whole: ResidualRows, *, repeated: bool) -> Iterator[tuple[object, str]]:
     """Covariates that are p, 1 - p or the number of the row, or that foretell the label.
 
     `repeated` if rows share units, which then foretell labels, too.
     """
-    sample = whole.sample
+    out = in_door_words(WITHOUT_IT)
     for column, codes in zip(whole.columns[1:], whole.codes[1:], strict=True):
-        copy = is_prediction(sample.column(column.name), sample.p)
+        values, name = whole.sample.column(column.name), column.name
+        title = repr(name) if name.strip() else "the column without a name"
+        copy = is_prediction(values, whole.sample.p)
         if copy is not None:
-            yield column.name, copy
-        elif is_index(sample.column(column.name)):
-            yield column.name, "index"
+            words = f"is {copy}, which the test is given anyway: {out}, for it adds nothing"
+            yield (name, copy), f"{title} {words}"
+        elif is_index(values):
+            yield (name, "index"), f"{title} counts the rows: unless their order is time, {out}"
         elif _foretells_labels(whole, codes, column.is_category or repeated):
-            yield column.name, "label"
+            words = (
+                f"tells nearly every label: if it was made from the label, or after it, {out}, for "
+                "given the label no probability but 0 and 1 is calibrated"
+            )
+            yield (name, "label"), f"{title} {words}"
 
 
 def _foretells_labels(rows: ResidualRows, codes: IntArray, by_value: bool) -> bool:

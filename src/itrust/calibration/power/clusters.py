@@ -84,10 +84,9 @@ def intra_cluster_correlation(
         )
     if design.clusters < MIN_CLUSTERS:
         raise InputError(
-            "{argument} has {number} clusters; it takes {least} to tell how alike labels of a "
-            "cluster are",
+            f"{{argument}} has {design.clusters} clusters; it takes {MIN_CLUSTERS} to tell how "
+            "alike labels of a cluster are",
             argument="sample",
-            details={"number": str(design.clusters), "least": str(MIN_CLUSTERS)},
         )
     if np.ptp(sample.y) == 0:
         raise InputError(

@@ -254,10 +254,10 @@ def sample_size(
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):
         raise InputError(
-            "no number of rows up to {most} shows a bias of {bias} at {where}",
+            f"no number of rows up to {MAX_ROWS} shows a bias of {bias:g} at {{where}}",
             argument="bias",
             value=bias,
-            details={"most": MAX_ROWS, "bias": f"{bias:g}", "where": repr(str(worst))},
+            details={"where": repr(str(worst))},
         )
     rows = math.ceil(needed[worst])
     note = f"no region of {counted(len(uncut), 'further covariate')} was looked at"

@@ -306,8 +306,7 @@ class Sensitivity:
         few = csr_array(inside[:, : self.known])
         known_rows = np.diff(few.indptr)
         enough = known_rows >= (2 if self.known == self.n else MIN_KERNEL_ROWS)
-        singles, forms = self._best_singles(means), self._best_forms(means)
-        kernels = self._best_kernels(few)
+        singles, forms, kernels = self._best_checks(means, few)
         for k, (where, share) in enumerate(zip(cut.parts, cut.shares.tolist(), strict=True)):
             rows = inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64)
             yield Area(
@@ -322,30 +321,25 @@ class Sensitivity:
                 kernels=kernels[k][: None if enough[k] else 0],
             )
 
-    def _best_singles(self, means: FloatArray) -> IntArray:
-        """Checks of one feature by their sum over its critical value, (G, few)."""
-        checks = np.flatnonzero(self.bank.single >= 0)
-        critical = (self.critical_up[checks] + self.critical_down[checks]) / 2 + LIKELY
-        unit = self.null_sd[checks] * critical / self.single_scales[checks]
-        seen = np.abs(means[:, self.bank.single[checks]]) / unit
-        return checks[_largest(seen, BEST_SINGLES)]
-
-    def _best_forms(self, means: FloatArray) -> IntArray:
-        """Checks of several features by their form over its critical value, (G, few)."""
-        checks = np.flatnonzero(self.bank.single < 0)
-        unit = self.null_sd[checks] * np.maximum(self.critical_up[checks], 1.0)
-        forms = csr_array(self.bank.selector[checks]) @ np.square(means.T)
-        return checks[_largest(np.asarray(forms).T / unit, BEST_FORMS)]
-
-    def _best_kernels(self, inside: csr_array) -> IntArray:
-        """Kernels by their form over its critical value, (G, few)."""
-        weighted = inside.multiply(self.weights[: self.known]).tocsr()
-        forms = np.empty((inside.shape[0], len(self.kernels)))
+    def _best_checks(self, means: FloatArray, few: csr_array) -> tuple[IntArray, ...]:
+        """Checks of one feature, of several, and kernels, by their values over critical ones."""
+        singles, forms = (
+            np.flatnonzero(own) for own in (self.bank.single >= 0, self.bank.single < 0)
+        )
+        critical = (self.critical_up[singles] + self.critical_down[singles]) / 2 + LIKELY
+        unit = self.null_sd[singles] * critical / self.single_scales[singles]
+        by_single = np.abs(means[:, self.bank.single[singles]]) / unit
+        units = self.null_sd * np.maximum(self.critical_up, 1.0)
+        by_form = np.asarray(csr_array(self.bank.selector[forms]) @ np.square(means.T)).T
+        weighted = few.multiply(self.weights[: self.known]).tocsr()
+        by_kernel = np.empty((few.shape[0], len(self.kernels)))
         for k, matrix in enumerate(self.kernels):
-            forms[:, k] = weighted.multiply(weighted @ matrix).sum(axis=1)
-        own = slice(len(self.bank.entries), None)
-        unit = self.null_sd[own] * np.maximum(self.critical_up[own], 1.0)
-        return _largest(forms / unit, BEST_KERNELS)
+            by_kernel[:, k] = weighted.multiply(weighted @ matrix).sum(axis=1)
+        return (
+            singles[_largest(by_single, BEST_SINGLES)],
+            forms[_largest(by_form / units[forms], BEST_FORMS)],
+            _largest(by_kernel / units[len(self.bank.entries) :], BEST_KERNELS),
+        )
 
     def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
         """Normal numbers with the null correlations of checks of one feature, (256, checks)."""
@@ -456,10 +450,8 @@ class Sensitivity:
             powers = [self._of_singles(area, moved, change, n)]
         powers += [self._of_form(int(check), area, moved, change, n) for check in area.forms]
         some = area.rows < self.known
-        powers += [
-            self._of_kernel(int(kernel), area, area.rows[some], moved[some], change[some], n)
-            for kernel in area.kernels
-        ]
+        few = replace(area, rows=area.rows[some])
+        powers += [self._of_kernel(int(k), few, moved[some], change[some], n) for k in area.kernels]
         return np.array(powers)
 
     def _critical(
@@ -529,16 +521,11 @@ class Sensitivity:
         return self._of_quadratic(check, n, value, noise, traces @ change, diagonal)
 
     def _of_kernel(
-        self,
-        kernel: int,
-        area: Area,
-        rows: IntArray,
-        moved: FloatArray,
-        change: FloatArray,
-        n: float,
+        self, kernel: int, area: Area, moved: FloatArray, change: FloatArray, n: float
     ) -> FloatArray:
         """Power of a kernel that is known on some rows, (k,)."""
         matrix, check = self.kernels[kernel], len(self.bank.entries) + kernel
+        rows = area.rows
         scale, times = n / self.known, area.kernel_times
         traces = times * np.diagonal(matrix)[rows]
         smoothed = times * (matrix[rows].T @ moved)
@@ -581,10 +568,9 @@ def _allowed(alpha: float, power: float, draws: int) -> int:
     number = math.floor(alpha * (1 + draws) + 1e-9)
     if number < 1:
         raise InputError(
-            "{argument} {alpha} needs more than {draws} draws to be reached",
+            f"{{argument}} {alpha:g} needs more than {draws} draws to be reached",
             argument="alpha",
             value=alpha,
-            details={"alpha": f"{alpha:g}", "draws": str(draws)},
         )
     return number
 

@@ -138,12 +138,8 @@ def dependence_in_words(seen: Dependence) -> str:
     )
 
 
-def spread_rows(n: int) -> IntArray:
-    """All of n rows, or 20,000 of them at equal distances."""
-    return _spread(n, MAX_ROWS)
-
-
-def _spread(n: int, most: int) -> IntArray:
+def spread_rows(n: int, most: int = MAX_ROWS) -> IntArray:
+    """All of n rows, or some of them at equal distances."""
     return np.unique(np.linspace(0, n - 1, most).astype(np.int64))
 
 
@@ -387,7 +383,7 @@ def _nearest(rows: ResidualRows, codes: IntArray) -> tuple[IntArray, IntArray]:
     size = np.bincount(codes)
     sums = np.column_stack([np.bincount(codes, place) for place in rows.places.T])
     centres = sums[size >= 2] / size[size >= 2, None]
-    some = _spread(len(centres), MAX_CENTRES)
+    some = spread_rows(len(centres), MAX_CENTRES)
     nearest = KDTree(centres).query(centres[some], k=1 + NEIGHBOURS)[1].ravel()
     one = np.repeat(some, 1 + NEIGHBOURS)
     return one[nearest != one], nearest[nearest != one]
@@ -408,7 +404,7 @@ def neighbour_correlation(whole: ResidualRows) -> float | None:
     block = min(BLOCK, key=lambda size: (n % size, -size))
     rows, chosen = whole, np.arange(n // block * block)
     if whole.numbers.size < n:  # as many stretches as there is room for
-        some = _spread(n // block, MAX_ROWS // block)
+        some = spread_rows(n // block, MAX_ROWS // block)
         rows = ResidualRows(whole.sample, (some[:, None] * block + np.arange(block)).ravel())
         chosen = np.arange(rows.numbers.size)
     if any(_is_sorted_by(column) for column in rows.columns):

@@ -253,14 +253,14 @@ class IntervalRun:
         self.survey = self.engine.survey(source)
         self.directions = make_directions(self.survey, checks)
 
-    def sums(
+    def run(
         self,
         nulls: Sequence[IntervalNull],
         draws: int | None = None,
         *,
         progress: bool | None = None,
-    ) -> tuple[IntervalSums, Outcome]:
-        """Sums for some nulls, with all draws or the first of them, by one pass over the rows."""
+    ) -> tuple[list[BoundScores], Outcome]:
+        """Scores for some nulls, with all draws or the first of them, by one pass over the rows."""
         for null in nulls:
             null.refuse_other_rows(self.survey.n)
         amount = float(self.survey.n) * self.directions.width * 2 * (1 + self.draws)
@@ -277,17 +277,6 @@ class IntervalRun:
         (sums,) = outcome.works
         for values in vars(sums).values():
             finite(values)
-        return sums, outcome
-
-    def run(
-        self,
-        nulls: Sequence[IntervalNull],
-        draws: int | None = None,
-        *,
-        progress: bool | None = None,
-    ) -> tuple[list[BoundScores], Outcome]:
-        """Scores for some nulls, by one pass over the rows."""
-        sums, outcome = self.sums(nulls, draws, progress=progress)
         return [scores_of(self.directions, sums, k) for k in range(len(nulls))], outcome
 
 

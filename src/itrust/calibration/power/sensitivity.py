@@ -33,7 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, as_dictionary
-from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
+from itrust.calibration.inputs import checked_draws, resolved_kernel
 from itrust.calibration.pipeline import Scores, score
 from itrust.calibration.power.clusters import ClusterNoise
 from itrust.calibration.power.results import SMALL_SHARE, Clustering
@@ -222,12 +222,10 @@ class Sensitivity:
         clustering: Clustering | None = None,
     ) -> Sensitivity:
         """Prepare the test that `klce_test` would make, and run its draws."""
-        source, chosen = checked_source(sample), as_engine(engine)
-        draws, seed = checked_draws(draws), as_seed(rng)
+        chosen, draws, seed = as_engine(engine), checked_draws(draws), as_seed(rng)
         _allowed(alpha, power, draws)
-        survey = chosen.survey(source, PILOT_ROWS)
-        default = resolved_kernel(None, survey)
-        dictionary = as_dictionary(checks, survey)
+        survey = chosen.survey(sample, PILOT_ROWS)
+        default, dictionary = resolved_kernel(None, survey), as_dictionary(checks, survey)
         prepared = prepare(survey, chosen, dictionary, Bernoulli(), draws, default)
         return cls(prepared, None, alpha, power, draws, seed, clustering)
 

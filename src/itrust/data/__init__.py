@@ -57,7 +57,7 @@ from itrust.data.intake import (
     MissingRule,
     Roles,
     column_names_known,
-    named_columns,
+    columns_named,
     read_covariates,
     refuse_among_covariates,
     same_index,

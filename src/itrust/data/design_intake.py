@@ -41,7 +41,7 @@ from itrust.data.encoding import (
     refuse_rows,
     same_length,
 )
-from itrust.data.selection import Lacking
+from itrust.data.selection import as_arrays, lacking_in, taken
 
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"
@@ -169,15 +169,15 @@ def read_design(
 
 def refuse_odd_units(roles: Mapping[str, object]) -> None:
     """Raise where clusters and strata allow no variance before any row is left out."""
-    given = Lacking({name: roles.get(name) for name in (WEIGHTS, CLUSTER, STRATA)})
-    if not {CLUSTER, STRATA} & given.columns.keys():
+    given = as_arrays({name: roles.get(name) for name in (WEIGHTS, CLUSTER, STRATA)})
+    if not {CLUSTER, STRATA} & given.keys():
         return
-    masks = list(given.masks.values())
+    masks = list(lacking_in(given).values())
     if any(mask.size != masks[0].size for mask in masks):
         return  # columns of different lengths are told as such, later
     rows = np.flatnonzero(~np.any(masks, axis=0))
     try:
-        read_design(rows.size, **given.take(rows))
+        read_design(rows.size, **taken(given, rows))
     except InputError as error:
         raise error.renumbered(lambda row: int(rows[row])) from None
 

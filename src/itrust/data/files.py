@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import Advance, FloatArray, InputError, counted, listed, tickets
+from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
 from itrust.data.design_intake import design_notes
 from itrust.data.encoding import frame_columns
 from itrust.data.file_set import Batch, FileSet, plain_columns
@@ -562,6 +562,7 @@ class FileRows:
         """The rows as they are read: those that count and what became of others; or every one."""
         selection, roles = self.selection, self.roles
         named = selection.named(self.file_set.names, roles.prediction)
+        subjects = {name: Subject("x", name) for name in roles.columns}
         wanted = list(dict.fromkeys([*roles.columns, *named]))
         for part in self.parts or self.file_set.whole_files():
             offset = part.offset
@@ -573,7 +574,7 @@ class FileRows:
                         yield whole, SelectionCounts(n, n, n)
                     else:
                         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-                        left = selection.of_batch(columns, roles.columns, roles.prediction)
+                        left = selection.applied(columns, subjects, roles.prediction, partial=True)
                         kept = pa.RecordBatch.from_pydict(left.columns)
                         yield replace(whole, rows=kept, numbers=left.rows), left.counts
                     offset += n

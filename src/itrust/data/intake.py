@@ -6,8 +6,8 @@ Every refusal is one sentence. Rows in messages count from 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -20,7 +20,6 @@ from itrust._core import (
     Subject,
     checked_choice,
     counted,
-    did_you_mean,
 )
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design, refuse_odd_units
@@ -31,6 +30,7 @@ from itrust.data.encoding import (
     encode,
     encode_numbers,
     frame_columns,
+    name_among,
     refuse_duplicates,
     same_length,
 )
@@ -44,6 +44,7 @@ from itrust.data.probabilities import (
     as_matrix,
     both_values,
     class_columns,
+    nameless_columns,
     names_several,
     numbers_like_labels,
     one_against_the_rest,
@@ -55,19 +56,22 @@ from itrust.data.probabilities import (
     rows_that_sum_to_1,
 )
 from itrust.data.rows import Rows
-from itrust.data.selection import Kept, Lacking, RowSelection, kept_rows, read_na_values
+from itrust.data.selection import (
+    RowSelection,
+    Selected,
+    as_arrays,
+    complete_rows,
+    lacking_in,
+    read_na_values,
+)
 from itrust.data.units import AUTO, UnitColumn, read_units, replicate_columns, unit_columns
 
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
-DRAWN = ("weights", "cluster", "strata", "replicate_weights")
+UNITS = ("cluster", "strata")
+DRAWN = ("weights", *UNITS, "replicate_weights")
 
 MissingRule = Literal["error", "level", "drop"]
 R = TypeVar("R", bound=Rows)
-
-
-def checked_missing(missing: object) -> MissingRule:
-    """Pass a setting on; refuse one that does not exist."""
-    return checked_choice(missing, "missing", get_args(MissingRule))
 
 
 def read_rows(
@@ -98,7 +102,7 @@ def read_rows(
     `others` are columns without a role, of which only units are kept. Unless rows are all
     `as_drawn`, their strata and clusters need not allow a variance.
     """
-    checked_missing(missing)
+    checked_choice(missing, "missing", get_args(MissingRule))
     drawn = dict(zip(DRAWN, (weights, cluster, strata, replicate_weights), strict=True))
     given: dict[str, Any] = {"label": y if kind.labelled else None, "prob": p, **drawn}
     if not partial:
@@ -107,19 +111,18 @@ def read_rows(
     if kind.several:
         named, given["prob"] = read_matrix(p, classes)
         if named is None and not kind.labelled:
-            raise _nameless(given["prob"].shape[1])
+            raise nameless_columns(given["prob"].shape[1])
     columns = read_covariates(x, names, partial=partial, kinds=kinds)
-    complete = _lacking_nothing(given, columns) if missing == "drop" else None
-    if complete is not None:
+    selected = _lacking_nothing(given, columns) if missing == "drop" else Selected(given)
+    if selected.rows is not None:
         if kind.labelled:
             refuse_odd_units(drawn)
         as_drawn, others = False, {}  # columns that nobody asked for still have all rows
-        columns = tuple(column.take(complete[0].rows) for column in columns)
-        given = {**dict.fromkeys(given), **complete[1]}
-    with nullcontext() if complete is None else complete[0].numbered():
-        parts = _read_outcomes(
-            kind, given, named, positive, kinds.labels_of(label or ""), columns, partial=partial
-        )
+        columns = tuple(column.take(selected.rows) for column in columns)
+        given = {**dict.fromkeys(given), **selected.columns}
+    with selected.numbered():
+        labels = kinds.labels_of(label or "")
+        parts = _read_outcomes(kind, given, named, positive, labels, columns, partial=partial)
         n = len(parts["predictions"])
         parts["design"] = read_design(
             n,
@@ -133,7 +136,7 @@ def read_rows(
         | {
             "columns": settled_columns(columns, missing),
             "label": label,
-            "dropped": (*(() if complete is None else (complete[0].note,)), *parts["dropped"]),
+            "dropped": (*RowSelection().notes(selected.counts), *parts["dropped"]),
             "origin": origin,
             "folds": folds,
             "units": read_units(others or {}, n),
@@ -212,25 +215,14 @@ def refuse_copies(rows: Rows) -> None:
         refuse_copies_of_the_label(rows.y, rows.p, rows.columns)
 
 
-def _nameless(count: int) -> InputError:
-    return InputError(
-        "{argument} has {count} columns without names",
-        count=count,
-        hint="say which classes they belong to with {}, in the order of the columns",
-        settings=[Code("classes=[...]", "names, such as win=p1,tie=pt")],
-        **PROB.fields,
-    )
-
-
 def refuse_positive(positive: object) -> None:
     """Raise if one label is to count as 1 where all classes are judged."""
     if positive is not None:
-        raise InputError(
+        problem = (
             "{argument} is for one column of probabilities; with the columns of all classes, "
-            "sample.one_class({value}) judges that class against the rest",
-            argument="positive",
-            value=positive,
+            "sample.one_class({value}) judges that class against the rest"
         )
+        raise InputError(problem, argument="positive", value=positive)
 
 
 def same_index(inputs: Iterable[tuple[str, object]]) -> None:
@@ -243,43 +235,31 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
             first_name, first = name, index
         elif index is not None and len(index) == len(first) and not index.equals(first):
             row = int(np.argmax(np.asarray(index) != np.asarray(first)))
+            one, other = first[row], index[row]
             raise InputError(
-                "{first} and {second} have different indexes ({row}: {one} and {other}), but rows "
-                "go by position; align them, or .reset_index(drop=True)",
+                f"{{first}} and {{second}} have different indexes ({{row}}: {one} and {other}), "
+                "but rows go by position; align them, or .reset_index(drop=True)",
                 row=row,
-                details={
-                    "first": first_name,
-                    "second": name,
-                    "one": str(first[row]),
-                    "other": str(index[row]),
-                },
+                details={"first": first_name, "second": name},
             )
 
 
-def _lacking_nothing(
-    given: Mapping[str, object], covariates: tuple[Column, ...]
-) -> tuple[Kept, dict[str, Any]] | None:
-    """The rows that have everything, and what comes beside the covariates there."""
+def _lacking_nothing(given: dict[str, Any], covariates: tuple[Column, ...]) -> Selected:
+    """What comes beside the covariates, of the rows that have everything."""
     matrix, _ = as_matrix(given.get("prob"))  # a list of rows, or a frame with two columns
     is_matrix = matrix is not None and matrix.ndim == 2
-    lacking = Lacking({**given, "prob": matrix} if is_matrix else given)
-    masks = dict(lacking.masks)
+    arrays = as_arrays({**given, "prob": matrix} if is_matrix else given)
+    masks = lacking_in(arrays)
     for column in covariates:
-        if column.missing.any():
-            masks[column.name] = column.missing | masks.get(column.name, False)
-    n = next(iter(masks.values())).size
-    if any(mask.size != n for mask in masks.values()):
-        return None  # columns of different lengths are told as such, later
-    kept = kept_rows(masks)
-    return None if kept is None else (kept, lacking.take(kept.rows))
+        masks[column.name] = column.missing | masks.get(column.name, False)
+    if len({mask.size for mask in masks.values()}) > 1:
+        return Selected(given)  # columns of different lengths are told as such, later
+    selected = complete_rows(arrays, masks)
+    return Selected(given) if selected.rows is None else selected
 
 
 def read_covariates(
-    x: object,
-    names: Sequence[str] | None,
-    *,
-    partial: bool = False,
-    kinds: Kinds = PLAIN,
+    x: object, names: Sequence[str] | None, *, partial: bool = False, kinds: Kinds = PLAIN
 ) -> tuple[Column, ...]:
     """Covariates of any form, encoded; nothing is settled about missing values yet."""
     columns = columns_of(x)
@@ -289,9 +269,7 @@ def read_covariates(
             told = counted(len(names), "name"), counted(len(columns), "covariate")
             raise InputError(f"names gives {told[0]} for {told[1]}", argument="names")
         columns = by_name(list(zip(names, columns.values(), strict=True)))
-    return tuple(
-        encode(name, values, partial=partial, kinds=kinds) for name, values in columns.items()
-    )
+    return tuple(encode(name, x, partial=partial, kinds=kinds) for name, x in columns.items())
 
 
 def settled_columns(columns: tuple[Column, ...], missing: MissingRule) -> tuple[Column, ...]:
@@ -328,28 +306,13 @@ def column_names_known(named: Mapping[str, str]) -> Iterator[None]:
 # Columns by their roles, in frames and files.
 
 
-def named_columns(
-    frame: object, roles: Mapping[str, str | None], on: str | Sequence[str]
-) -> tuple[dict[str, object], dict[str, str], list[str]]:
-    """Columns of a frame, names of those with a role, and covariates; all of them are there."""
+def columns_named(frame: object, names: Sequence[str]) -> dict[str, object]:
+    """Columns of a frame, among which some that are named, each once."""
     columns = frame_columns(frame)
-    chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-    named = {role: str(name) for role, name in roles.items() if name is not None}
-    refuse_unknown_columns([*named.items(), *(("on", name) for name in chosen)], list(columns))
-    refuse_duplicates(chosen)
-    return columns, named, chosen
-
-
-def refuse_unknown_columns(named: Sequence[tuple[str, str]], known: Sequence[str]) -> None:
-    """Raise if a column with a role is not in the frame."""
-    for role, name in named:
-        if name not in known:
-            raise InputError(
-                "{argument}: the frame has no column {value}; {guess}",
-                argument=role,
-                value=name,
-                details={"guess": did_you_mean(name, known)},
-            )
+    for name in names:
+        name_among(list(columns), name, "on", "the frame")
+    refuse_duplicates(names)
+    return columns
 
 
 def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> None:
@@ -413,40 +376,37 @@ class Roles:
                     raise InputError(WRONG_ROLE, argument=argument, value=name)
             if on is not None and not isinstance(on, Iterable):
                 raise InputError(WRONG_ROLE, argument="on", value=on)
-        chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-        named = {"label": label, "prob": None if several else prob, "weights": weights}
-        taken = [(role, str(name)) for role, name in named.items() if name is not None]
-        if not in_files:
-            refuse_unknown_columns([*taken, *(("on", name) for name in chosen)], known)
-        refuse_duplicates(chosen)
-        classes = class_columns(known, prob) if several else {}
-        if several:
-            refuse_positive(positive)
-            taken[1 if label is not None else 0 : 0] = [("prob", c) for c in classes.values()]
-        units = {
-            "cluster": unit_columns(cluster, known, "cluster"),
-            "strata": unit_columns(strata, known, "strata"),
-        }
-        replicates = replicate_columns(replicate_weights, known, taken)
-        taken += [(role, unit.column) for role, found in units.items() for unit in found]
-        _refuse_two_roles(taken, chosen, replicates)
-        kinds = Kinds.of(categories, numbers, value_labels)
-        kinds.among(known)
+        names = (on,) if isinstance(on, str) else tuple(str(name) for name in on or ())
         roles = cls(
-            label=None if label is None else str(label),
-            prob=tuple(classes.values()) or (str(prob),),
-            classes=tuple(classes),
-            names=tuple(chosen),
-            weights=None if weights is None else str(weights),
-            **units,
+            None if label is None else str(label),
+            () if several else (str(prob),),
+            (),
+            names,
+            None if weights is None else str(weights),
+        )
+        for role, name in () if in_files else [*roles.taken, *(("on", name) for name in names)]:
+            name_among(known, name, role, "the frame")
+        refuse_duplicates(names)
+        if several:
+            classes = class_columns(known, prob)
+            refuse_positive(positive)
+            roles = replace(roles, prob=tuple(classes.values()), classes=tuple(classes))
+        replicates = replicate_columns(replicate_weights, known, roles.taken)
+        kinds = Kinds.of(categories, numbers, value_labels)
+        roles = replace(
+            roles,
+            cluster=unit_columns(cluster, known, "cluster"),
+            strata=unit_columns(strata, known, "strata"),
             replicate_weights=tuple(replicates),
             replicate_method=replicate_method,
             positive=positive,
-            missing=checked_missing(missing),
+            missing=checked_choice(missing, "missing", get_args(MissingRule)),
             kinds=kinds,
             na_values=read_na_values(na_values),
             where=None if where is None else as_condition(where),
         )
+        roles.refuse_two_at_once()
+        kinds.among(known)
         roles.selection.named(known, roles.prediction)
         return roles
 
@@ -463,14 +423,10 @@ class Roles:
     @property
     def taken(self) -> list[tuple[str, str]]:
         """Roles and the columns that have them, covariates and replicate weights apart."""
-        named = [("label", self.label), *(("prob", name) for name in self.prob)]
-        units = [("cluster", unit.column) for unit in self.cluster]
-        units += [("strata", unit.column) for unit in self.strata]
-        return [
-            (role, name)
-            for role, name in [*named, ("weights", self.weights), *units]
-            if name is not None
-        ]
+        units = [(role, u.column) for role in UNITS for u in getattr(self, role)]
+        one = [("label", self.label), *(("prob", name) for name in self.prob)]
+        roles = [*one, ("weights", self.weights), *units]
+        return [(role, name) for role, name in roles if name is not None]
 
     @property
     def columns(self) -> list[str]:
@@ -496,6 +452,20 @@ class Roles:
     def selection(self) -> RowSelection:
         """Which rows count."""
         return RowSelection(self.na_values, self.where, self.missing == "drop", self.kinds)
+
+    def refuse_two_at_once(self) -> None:
+        """Raise if a column has two roles, of which one is its own."""
+        for role, name in self.taken:
+            if role in ("label", "prob", "weights"):
+                others = [r for r, other in self.taken if r != role and other == name]
+                if others:
+                    problem, other = "{value} cannot be {argument} and {other} at once", others[0]
+                    details = {"other": Argument(other)}
+                    raise InputError(problem, argument=role, value=name, details=details)
+            if role in ("label", "prob"):
+                refuse_among_covariates(role, name, self.names)
+        for name in self.replicate_weights:
+            refuse_among_covariates("replicate_weights", name, self.names)
 
     def read(self, kind: type[R], columns: Mapping[str, Any], **settings: Any) -> R:
         """Read rows of a frame, or `partial` ones of a file."""
@@ -527,7 +497,7 @@ class Roles:
         """Clusters and strata of the rows; the same unit has the same values everywhere."""
         looked_at = self.prob[1:] if len(self.prob) == 2 else self.prob
         units: dict[str, Any] = {}
-        for role in ("cluster", "strata"):
+        for role in UNITS:
             for unit in getattr(self, role):
                 if unit.length == AUTO and partial:
                     raise InputError(
@@ -563,33 +533,11 @@ def rows_of_columns(kind: type[R], roles: Roles, columns: Mapping[str, Any]) -> 
     used = set(roles.columns)
     others = {name: column for name, column in selected.columns.items() if name not in used}
     with selected.numbered(), column_names_known(roles.named):
-        rows = roles.read(
-            kind,
-            selected.columns,
-            others=others if kind.labelled else None,
-            as_drawn=selected.rows is None,
-        )
-    return rows.replaced(dropped=(*selected.notes, *rows.dropped))
-
-
-def _refuse_two_roles(
-    taken: Sequence[tuple[str, str]], chosen: Sequence[str], replicates: Sequence[str]
-) -> None:
-    """Raise if a column has two roles, of which one is its own."""
-    for role in ("label", "prob", "weights"):
-        for name in [column for r, column in taken if r == role]:
-            others = [r for r, other in taken if r != role and other == name]
-            if others:
-                raise InputError(
-                    "{value} cannot be {argument} and {other} at once",
-                    argument=role,
-                    value=name,
-                    details={"other": Argument(others[0])},
-                )
-            if role != "weights":
-                refuse_among_covariates(role, name, chosen)
-    for name in replicates:
-        refuse_among_covariates("replicate_weights", name, chosen)
+        others = others if kind.labelled else {}
+        as_drawn = selected.rows is None
+        rows = roles.read(kind, selected.columns, others=others, as_drawn=as_drawn)
+    notes = roles.selection.notes(selected.counts)
+    return rows.replaced(dropped=(*notes, *rows.dropped))
 
 
 def _refuse_odd_units(columns: Mapping[str, object], roles: Roles) -> None:
@@ -598,7 +546,8 @@ def _refuse_odd_units(columns: Mapping[str, object], roles: Roles) -> None:
     Blocks of time are known after that only, and are passed over.
     """
     drawn: dict[str, object] = {}
-    for role, units in (("cluster", roles.cluster), ("strata", roles.strata)):
+    for role in UNITS:
+        units: Sequence[UnitColumn] = getattr(roles, role)
         if units and all(unit.length is None for unit in units):
             subjects = {unit.column: Subject(role, unit.column) for unit in units}
             own = {name: columns[name] for name in subjects}

@@ -53,6 +53,7 @@ REST = "another class"  # the value of the label that counts as 0, in one class 
 ALL_CLASSES = Code(
     "the probabilities of every class, classes=[...]", "--prob win=p1,tie=pt,loss=p2 or 'p_*'"
 )
+NAMED_CLASSES = Code("classes=[...]", "names, such as win=p1,tie=pt")
 LABEL, PROB = Subject("label"), Subject("prob")
 
 
@@ -583,13 +584,24 @@ def _numbered_classes(levels: tuple[Any, ...], k: int) -> tuple[int, ...]:
     raise InputError(
         "{argument} has {values} ({known}) and prob has {k} columns without names",
         hint="say which column belongs to which label with {}, in the order of the columns",
-        settings=[Code("classes=[...]", "names, such as win=p1,tie=pt")],
+        settings=[NAMED_CLASSES],
         details={
             "values": counted(len(levels), "value"),
             "known": listed(_short(levels)),
             "k": k,
         },
         **LABEL.fields,
+    )
+
+
+def nameless_columns(count: int) -> InputError:
+    """The error about columns of probabilities without labels or names that tell classes."""
+    return InputError(
+        "{argument} has {count} columns without names",
+        count=count,
+        hint="say which classes they belong to with {}, in the order of the columns",
+        settings=[NAMED_CLASSES],
+        **PROB.fields,
     )
 
 

@@ -36,7 +36,7 @@ from itrust.data import (
     Sample,
     Scan,
     checked_sample,
-    named_columns,
+    columns_named,
     of_one_column,
     read_covariates,
     refuse_formula_names,
@@ -626,7 +626,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         elif isinstance(x, np.ndarray | list):
             columns = read_covariates(x, names, partial=True, kinds=self.kinds_)
         else:
-            found, _, _ = named_columns(x, {}, names)
+            found = columns_named(x, names)
             chosen = {name: found[name] for name in names}
             columns = read_covariates(chosen, None, partial=True, kinds=self.kinds_)
         return self._aligned(columns)

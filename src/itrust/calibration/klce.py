@@ -78,7 +78,7 @@ def klce2(
         return unbiased
     diagonal = resolved.gram(whole.points).diagonal()
     squares = float(np.sum(np.square(whole.weights_or_ones * whole.residuals) * diagonal))
-    return (unbiased * whole.pair_weight + squares) / float(whole.weights_or_ones.sum()) ** 2
+    return float((unbiased * whole.pair_weight + squares) / whole.weights_or_ones.sum() ** 2)
 
 
 def null_sd(

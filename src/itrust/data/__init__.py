@@ -27,6 +27,7 @@ from itrust.data.files import (
     MulticlassScan,
     PopulationScan,
     Scan,
+    Source,
     clusters_in_files,
     scan,
 )
@@ -128,13 +129,11 @@ from itrust.data.selection import SelectionCounts, without_codes
 from itrust.data.survey import (
     COUNTED_LEVELS,
     DESIGN_ROWS,
-    Candidates,
     Census,
+    Drawn,
     Extract,
-    Harvest,
     Pilot,
     RowsAtHand,
-    Source,
     rows_at_hand,
 )
 from itrust.data.units import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -57,23 +56,6 @@ class Classifier(Protocol):
         """Probabilities, one column for each of `classes_`."""
 
 
-@dataclass(frozen=True, eq=False)
-class PredictedRows:
-    """What a `Sample` is made of, read from a model and its rows."""
-
-    y: object
-    p: FloatArray
-    x: dict[str, object]
-    others: dict[str, object]
-    roles: dict[str, object]
-    label: str | None
-    positive: object
-    one_class: object
-    notes: tuple[str, ...]
-    folds: int = 0
-    classes: tuple[Any, ...] = ()
-
-
 def is_model(value: object) -> bool:
     """Whether something is a model, or a class of models, rather than data.
 
@@ -94,8 +76,11 @@ def predicted_rows(
     cv: object = None,
     rng: Rng = None,
     every_class: bool = False,
-) -> PredictedRows:
-    """Read labels, covariates and a model's probabilities; everything else is checked before."""
+) -> tuple[dict[str, Any], Any]:
+    """What rows of a model are read from, and the class that is judged against the rest, if any.
+
+    Everything else is checked before the model is asked for probabilities.
+    """
     _refuse_no_probabilities(model)
     same_index([("X", X), ("y", y), *roles.items(), ("on", on)])
     labels, codes = levels_and_codes(as_arrow(y, LABEL))
@@ -117,19 +102,18 @@ def predicted_rows(
         notes = (*notes, FOLDS_NOTE.format(folds=folds))
     p = _by_class(predicted, known, codes.size)
     against_rest = len(known) > 2 and not every_class
-    return PredictedRows(
-        y=np.array([label == positive for label in labels])[codes] if against_rest else y,
-        p=p if every_class else p[:, known.index(positive)],
-        x=covariates,
-        others={k: v for k, v in columns.items() if k not in covariates and k not in named},
-        roles=drawn,
-        label=_name_of(y),
-        positive=True if against_rest else positive,
-        one_class=positive if against_rest else None,
-        notes=notes,
-        folds=folds,
-        classes=tuple(known) if every_class else (),
-    )
+    parts = {
+        "y": np.array([label == positive for label in labels])[codes] if against_rest else y,
+        "p": p if every_class else p[:, known.index(positive)],
+        "x": covariates,
+        "others": {k: v for k, v in columns.items() if k not in covariates and k not in named},
+        "label": _name_of(y),
+        "positive": True if against_rest else positive,
+        "origin": notes,
+        "folds": folds,
+        "classes": tuple(known) if every_class else None,
+    }
+    return {**parts, **drawn}, positive if against_rest else None
 
 
 def _refuse_no_probabilities(model: object) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from operator import attrgetter
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,20 +30,18 @@ from itrust.data.intake import (
     refuse_copies,
     rows_of_columns,
 )
-from itrust.data.kinds import Kinds
 from itrust.data.points import Points
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import class_position, numbers_like_labels, rounding_note
 from itrust.data.rows import Rows, odd_rows
 from itrust.data.sample import MulticlassPopulation, MulticlassSample, Population, Sample
-from itrust.data.selection import RowSelection, SelectionCounts, read_na_values
+from itrust.data.selection import SelectionCounts, read_na_values
 from itrust.data.survey import (
     RUN_ROWS,
     RUNS,
-    Candidates,
     Census,
+    Drawn,
     Extract,
-    Harvest,
     Pilot,
     RowsAtHand,
     rows_at_hand,
@@ -162,9 +160,12 @@ def scanned(path: Any, *, form: TextForm = AS_SEEN, na_values: object = None, **
     classes = roles.classes
     if classes and label:
         classes = numbers_like_labels(classes, _type_of(file_set, label[0]))
-    several, labelled = roles.several, roles.label is not None
-    kind = next(k for k in KINDS if (k.kind.several, k.kind.labelled) == (several, labelled))
-    return kind(file_set, replace(roles, kinds=kinds, classes=classes))
+    roles = replace(roles, kinds=kinds, classes=classes)
+    return _kind_of(roles)(file_set, roles)
+
+
+def _kind_of(roles: Roles) -> type[FileRows]:
+    return KINDS[2 * (roles.label is None) + roles.several]
 
 
 def _type_of(file_set: FileSet, name: str) -> pa.DataType:
@@ -199,60 +200,20 @@ class FileRows:
 
     kind: ClassVar[type[Rows]] = Sample  # what they are in memory
 
-    @property
-    def several(self) -> bool:
-        """Whether there are several classes."""
-        return self.kind.several
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files, in order."""
-        return self.file_set.files
-
-    @property
-    def form(self) -> TextForm:
-        """How text is read."""
-        return self.file_set.form
-
-    @property
-    def label(self) -> str | None:
-        """The column of labels."""
-        return self.roles.label
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """Names of the classes, in order; none where there are two labels."""
-        return self.roles.classes
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-        return self.roles.names
-
-    @property
-    def weights(self) -> str | None:
-        """The column of weights."""
-        return self.roles.weights
+    label = property(attrgetter("roles.label"), doc="The column of labels.")
+    classes = property(attrgetter("roles.classes"), doc="Names of the classes; of two labels none.")
+    names = property(attrgetter("roles.names"), doc="Names of the covariates.")
+    weights = property(attrgetter("roles.weights"), doc="The column of weights.")
+    missing = property(attrgetter("roles.missing"), doc="What to do with missing values.")
+    selection = property(attrgetter("roles.selection"), doc="Which rows count.")
+    several = property(attrgetter("kind.several"), doc="Whether there are several classes.")
+    files = property(attrgetter("file_set.files"), doc="The files, in order.")
+    form = property(attrgetter("file_set.form"), doc="How text is read.")
 
     @property
     def prob(self) -> str:
         """The column of probabilities, of several classes of the first."""
         return self.roles.prob[0]
-
-    @property
-    def kinds(self) -> Kinds:
-        """What the columns are, as far as somebody said so."""
-        return self.roles.kinds
-
-    @property
-    def missing(self) -> MissingRule:
-        """What to do with missing values."""
-        return self.roles.missing
-
-    @property
-    def selection(self) -> RowSelection:
-        """Which rows count."""
-        return self.roles.selection
 
     @property
     def is_simple(self) -> bool:
@@ -333,25 +294,26 @@ class FileRows:
         """
         k = class_position(self.classes, name)
         positive = self.classes[k]
-        single = next(kind for kind in KINDS if kind.kind is self.kind.single)
         if self.label is None:
             positive = None
-        elif not self.kinds.labels_of(self.label):
+        elif not self.roles.kinds.labels_of(self.label):
             kind = _type_of(self.file_set, self.label)
             is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
             positive = str(positive) if is_text else positive
-        roles = replace(self.roles, prob=(self.roles.prob[k],), classes=(), positive=positive)
-        return single(self.file_set, roles, self.parts, self.rows)
+        return self._with_roles(prob=(self.roles.prob[k],), classes=(), positive=positive)
+
+    def _with_roles(self, **changed: Any) -> Any:
+        roles = replace(self.roles, **changed)
+        return _kind_of(roles)(self.file_set, roles, self.parts, self.rows)
 
     def with_names(self, names: Sequence[str]) -> Self:
         """Name the same rows with some of the covariates."""
-        return replace(self, roles=replace(self.roles, names=tuple(names)))
+        same: Self = self._with_roles(names=tuple(names))
+        return same
 
     def without_label(self) -> Any:
         """Name the same rows as a population; labels are not read."""
-        roles = replace(self.roles, label=None, cluster=(), strata=(), positive=None)
-        kind = MulticlassPopulationScan if self.classes else PopulationScan
-        return kind(self.file_set, roles, self.parts, self.rows)
+        return self._with_roles(label=None, cluster=(), strata=(), positive=None)
 
     def only(self, *parts: FilePart) -> Self:
         """Name the rows of some pieces of the files, which follow each other."""
@@ -446,9 +408,7 @@ class FileRows:
         most = rows_at_hand(size)
         return self.extract_of([self.harvest(most, advance=advance)], most)
 
-    def harvest(
-        self, size: int, max_ticket: float = 1.0, advance: Advance | None = None
-    ) -> Harvest:
+    def harvest(self, size: int, max_ticket: float = 1.0, advance: Advance | None = None) -> Drawn:
         """Read and count these rows, and keep those with the smallest tickets, `size` at most."""
         census, counts, rounded, run_bar = None, SelectionCounts(), (0, 0.0), 1.0
         chosen = _Smallest(size, max_ticket)
@@ -473,10 +433,10 @@ class FileRows:
                     run_bar = float(distinct[min(distinct.size, RUNS + 1) - 1])
                     below = np.flatnonzero(drawn <= run_bar)
                     runs = [(drawn[below], table.take(pa.array(below)))]
-        return Harvest(*chosen.rows(), census, *smallest_of(runs), counts, rounded)
+        return Drawn(*chosen.rows(), counts, census, rounded, *smallest_of(runs))
 
     def extract_of(
-        self, found: Sequence[Harvest], size: int, parts: tuple[FilePart, ...] = ()
+        self, found: Sequence[Drawn], size: int, parts: tuple[FilePart, ...] = ()
     ) -> Extract:
         """Put together what was found in several pieces, in the order of the files."""
         drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
@@ -521,7 +481,7 @@ class FileRows:
         """
         return self.pilot_of([self.candidates(size)], size)
 
-    def pilot_of(self, found: Sequence[Candidates], size: int) -> Pilot:
+    def pilot_of(self, found: Sequence[Drawn], size: int) -> Pilot:
         """Choose the rows with the smallest tickets among candidates of several pieces."""
         drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
         if drawn.size < 2:
@@ -529,21 +489,21 @@ class FileRows:
         rows = self.without_label()._read(table)
         p, w = rows.p, 1.0 if rows.weights is None else rows.weights
         points = Points(p, rows.columns)
-        return Pilot(points, w**2 * p * (1 - p), drawn, sum(piece.n for piece in found))
+        n = sum(piece.counts.kept for piece in found)
+        return Pilot(points, w**2 * p * (1 - p), drawn, n)
 
-    def candidates(self, size: int, max_ticket: float = 1.0) -> Candidates:
+    def candidates(self, size: int, max_ticket: float = 1.0) -> Drawn:
         """Count these rows, and keep and check those with the smallest tickets, without labels."""
-        start = first = self.parts[0].start if self.parts else 0
-        chosen, left_out, bare = _Smallest(size, max_ticket), 0, self.without_label()
-        for batch, counts in self._batches():
+        first, counts = self.parts[0].start if self.parts else 0, SelectionCounts()
+        chosen, bare = _Smallest(size, max_ticket), self.without_label()
+        for batch, own in self._batches():
             table = pa.Table.from_batches([batch.rows])
             rows = chosen.add(tickets(first, table.num_rows), table.take)
-            first += table.num_rows
-            left_out += counts.left_out
+            first, counts = first + table.num_rows, counts.plus(own)
             if rows.size:
                 with batch.located(rows):
                     bare._read(table.take(pa.array(rows)))
-        return Candidates(*chosen.rows(), n=first - start, dropped=left_out)
+        return Drawn(*chosen.rows(), counts)
 
     def at_hand(self, size: int) -> RowsAtHand:
         """Keep random rows of a population, in one pass over the files."""
@@ -551,7 +511,8 @@ class FileRows:
         if not found.tickets.size:
             raise InputError("a population needs at least 1 row; this one has none", count=0)
         rows = self._read(found.rows)
-        return RowsAtHand(rows.points, rows.weights, found.n, found.dropped)
+        counts = found.counts
+        return RowsAtHand(rows.points, rows.weights, counts.kept, counts.left_out)
 
     def _read(self, table: pa.Table) -> Any:
         """Some rows, read and checked; those that lack something and are to be left out are."""
@@ -675,6 +636,7 @@ class MulticlassPopulationScan(FileRows):
     kind = MulticlassPopulation
 
 
+Source: TypeAlias = Rows | FileRows  # whoever needs all rows at once asks `in_memory`
 KINDS = (Scan, MulticlassScan, PopulationScan, MulticlassPopulationScan)
 
 

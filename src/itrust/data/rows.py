@@ -221,7 +221,7 @@ class Rows:
         return Points(p, self.columns)
 
     @property
-    def in_memory(self) -> Self:
+    def in_memory(self) -> Any:
         """The rows themselves: all are at hand."""
         return self
 

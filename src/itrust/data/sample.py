@@ -28,6 +28,16 @@ from itrust.data.probabilities import PROB, REST, columns_in
 from itrust.data.rows import Rows
 
 
+def _fill(
+    self: Rows, *, categories: object, numbers: object, value_labels: object, **given: Any
+) -> None:
+    """Read what a user brings into rows that are being made."""
+    kinds = Kinds.of(categories, numbers, value_labels)
+    rows = read_rows(type(self), kinds=kinds, **given)
+    kinds.among(rows.names)
+    self._freeze(**rows._parts())
+
+
 class _Labelled(Rows):
     """What `Sample` and `MulticlassSample` share."""
 
@@ -194,40 +204,27 @@ class _Labelled(Rows):
         >>> it.Sample.from_estimator(model, X[200:], y[200:])
         <Sample: 200 rows, covariates 'x1', 'x2'>
         """
-        rows = predicted_rows(
+        roles = {"weights": weights, "cluster": cluster, "strata": strata}
+        given, one_class = predicted_rows(
             model,
             X,
             y,
             on=on,
             pos_label=pos_label,
-            roles={"weights": weights, "cluster": cluster, "strata": strata},
+            roles=roles,
             cv=cv,
             rng=rng,
             every_class=cls.several,
         )
-        with column_names_known({"label": rows.label} if rows.label else {}):
-            made: Self = read_rows(
-                _KINDS[1 if rows.classes else 0],
-                rows.y,
-                rows.p,
-                rows.x,
-                classes=rows.classes or None,
-                **dict[str, Any](rows.roles),
+        with column_names_known({"label": given["label"]} if given["label"] else {}):
+            rows: Self = read_rows(
+                _KINDS[int(given["classes"] is not None)],
+                **given,
                 replicate_weights=replicate_weights,
                 replicate_method=replicate_method,
-                positive=rows.positive,
                 missing=missing,
-                others=rows.others,
-                label=rows.label,
-                origin=rows.notes,
-                folds=rows.folds,
             )
-        return made if rows.one_class is None else made.replaced(classes=(REST, rows.one_class))
-
-    def _read(self, y: object, p: object, x: object, kinds: Kinds, **settings: Any) -> None:
-        rows = read_rows(type(self), y, p, x, kinds=kinds, **settings)
-        kinds.among(rows.names)
-        self._freeze(**rows._parts())
+        return rows if one_class is None else rows.replaced(classes=(REST, one_class))
 
 
 class Sample(_Labelled):
@@ -358,20 +355,7 @@ class Sample(_Labelled):
     ) -> None:
         if classes is not None:  # of a class of samples of one's own; `Sample` never gets here
             raise InputError("{argument} is for Sample and MulticlassSample", argument="classes")
-        self._read(
-            y,
-            p,
-            x,
-            Kinds.of(categories, numbers, value_labels),
-            weights=weights,
-            cluster=cluster,
-            strata=strata,
-            replicate_weights=replicate_weights,
-            replicate_method=replicate_method,
-            names=names,
-            positive=positive,
-            missing=missing,
-        )
+        _fill(**locals())  # all arguments, and nothing else
 
     @property
     def impossible(self) -> IntArray:
@@ -474,20 +458,7 @@ class MulticlassSample(_Labelled):
         numbers: str | Sequence[str] = (),
         value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
-        self._read(
-            y,
-            p,
-            x,
-            Kinds.of(categories, numbers, value_labels),
-            classes=classes,
-            weights=weights,
-            cluster=cluster,
-            strata=strata,
-            replicate_weights=replicate_weights,
-            replicate_method=replicate_method,
-            names=names,
-            missing=missing,
-        )
+        _fill(**locals())
 
     @property
     def impossible(self) -> int:
@@ -514,20 +485,7 @@ class _Unlabelled(Rows):
         numbers: str | Sequence[str] = (),
         value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
-        kinds = Kinds.of(categories, numbers, value_labels)
-        rows = read_rows(
-            type(self),
-            None,
-            p,
-            x,
-            classes=classes,
-            weights=weights,
-            names=names,
-            missing=missing,
-            kinds=kinds,
-        )
-        kinds.among(rows.names)
-        self._freeze(**rows._parts())
+        _fill(y=None, **locals())
 
     @classmethod
     def from_frame(

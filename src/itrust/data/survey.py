@@ -7,14 +7,14 @@ size gives some of the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import Advance, FloatArray, IntArray, keyed_fractions, smallest_tickets
+from itrust._core import FloatArray, IntArray, keyed_fractions, smallest_tickets
 from itrust.data.column import Column
 from itrust.data.formats import FilePart
 from itrust.data.oddities import MAX_VALUES
@@ -28,45 +28,6 @@ EXTRACT_ROWS = 100_000
 DESIGN_ROWS = 500_000  # of whole clusters, that an audit of a design takes at most
 RUN_ROWS, RUNS = 50, 400  # rows that follow each other, and how many such stretches
 COUNTED_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
-
-
-class Source(Protocol):
-    """Labelled rows in memory (`Rows`) or in files (`Scan`): what both promise.
-
-    Whoever needs all rows at once asks `in_memory`, not the type.
-    """
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-
-    @property
-    def weights(self) -> object:
-        """The weights or the name of their column; None where rows count alike."""
-
-    @property
-    def clusters(self) -> int | None:
-        """Number of clusters; None where rows are independent."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Data-quality notes that are known before the rows are read."""
-
-    @property
-    def in_memory(self) -> Any:
-        """All rows at once; None where they are in files."""
-
-    def chunks(self, size: int) -> Iterator[Any]:
-        """All rows in order, at most `size` at a time."""
-
-    def pilot(self, size: int) -> Pilot:
-        """Random rows of the whole, always the same ones; rows in files are read once for it."""
-
-    def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
-        """Count the rows and keep random ones with their labels, in one pass."""
-
-    def with_names(self, names: Sequence[str]) -> Source:
-        """The same rows with some of the covariates."""
 
 
 def rows_at_hand(size: int | None = None) -> int:
@@ -250,26 +211,19 @@ class Extract:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """Rows that may be among the chosen ones, from one pass over some files."""
+class Drawn:
+    """Rows that may be among the chosen ones, from one pass over some files.
+
+    A pass that looks at all rows counts them, too, and keeps rows that follow each other.
+    """
 
     tickets: FloatArray
     rows: pa.Table
-    n: int
-    dropped: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Harvest:
-    """The same with what was counted, and with rows that follow each other."""
-
-    tickets: FloatArray
-    rows: pa.Table
-    census: Census | None
-    starts: FloatArray
-    stretches: pa.Table
     counts: SelectionCounts
-    rounded: tuple[int, float]
+    census: Census | None = None
+    rounded: tuple[int, float] = (0, 0.0)
+    starts: FloatArray = field(default_factory=lambda: np.empty(0))
+    stretches: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,11 +23,10 @@ from typing import Any, Self, TypeVar
 
 from itrust._core import Advance, ClusterError, InputError, Setting, checked_positive, counted
 from itrust.data import (
-    Candidates,
+    Drawn,
     Extract,
     FilePart,
     FileRows,
-    Harvest,
     SelectionCounts,
     Source,
     rows_at_hand,
@@ -219,11 +218,11 @@ def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
     return [seen_here(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _candidates(piece: FileRows, size: int, max_ticket: float) -> Candidates:
+def _candidates(piece: FileRows, size: int, max_ticket: float) -> Drawn:
     return seen_here(piece).candidates(size, max_ticket)
 
 
-def _harvest(piece: FileRows, size: int, max_ticket: float) -> Harvest:
+def _harvest(piece: FileRows, size: int, max_ticket: float) -> Drawn:
     return seen_here(piece).harvest(size, max_ticket)
 
 

@@ -66,6 +66,10 @@ class Described:
         first = self.text.split("\n\n")[0].strip()
         return bool(first) and "\n" not in first
 
+    @property
+    def has_sections(self):
+        return any(section.kind.value != "text" for section in self.sections)
+
     def items(self, *kinds):
         """Names to (type, description); of several names with one description, each has it."""
         wanted = [section for section in self.sections if section.kind.value in kinds]
@@ -138,14 +142,18 @@ def missing_in_class(where, cls):
 
 
 def missing_in_members(where, base, cls):
+    """What bases that users never meet do for the library needs no more than a summary."""
+    public = {*itrust.__all__, *(name.rpartition(".")[2] for name in referenced())}
     for name, member in vars(base).items():
         if name.startswith("_"):
             continue
         text = inherited_text(cls, name)
-        if isinstance(member, property | cached_property):
+        is_brief = base.__name__ not in public and not Described(text).has_sections
+        is_function = isinstance(member, classmethod | staticmethod) or inspect.isfunction(member)
+        if isinstance(member, property | cached_property) or (is_function and is_brief):
             if not Described(text).has_summary:
                 yield f"{where}.{name}: no summary line"
-        elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
+        elif is_function:
             yield from missing_in_function(f"{where}.{name}", getattr(cls, name), text)
 
 

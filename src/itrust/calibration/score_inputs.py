@@ -63,7 +63,7 @@ def _read_arrays(
     positive = 1 if plain and pos_label is None else pos_label
     if pos_label is None and plain is None:
         _refuse_swapped(values, y_prob)
-    y, _ = read_labels(y_true, positive)
+    y, _, _ = read_labels(y_true, positive)
     if getattr(y_prob, "ndim", 1) == 2:  # one column, or two as of predict_proba
         matrix = np.asarray(y_prob)
         named = positive if plain is None else plain[int(positive == 1)]

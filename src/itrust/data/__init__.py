@@ -1,6 +1,6 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
-from itrust.data.column import MISSING_LEVEL, Column, share_codes
+from itrust.data.column import MISSING_LEVEL, Column, Points, called_impossible, share_codes
 from itrust.data.copying import (
     FileCopy,
     FormulaCells,
@@ -73,7 +73,6 @@ from itrust.data.oddities import (
     is_index,
     is_prediction,
 )
-from itrust.data.points import Points, called_impossible
 from itrust.data.predicates import (
     CUT_LEVELS,
     OTHER_NAME,
@@ -130,7 +129,7 @@ from itrust.data.survey import (
     COUNTED_LEVELS,
     DESIGN_ROWS,
     Census,
-    Drawn,
+    ChosenRows,
     Extract,
     Pilot,
     RowsAtHand,

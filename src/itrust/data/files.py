@@ -19,18 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
+from itrust.data.column import Points
 from itrust.data.design_intake import design_notes
 from itrust.data.encoding import frame_columns
 from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
-from itrust.data.intake import (
-    WRONG_ROLE,
-    MissingRule,
-    Roles,
-    refuse_copies,
-    rows_of_columns,
-)
-from itrust.data.points import Points
+from itrust.data.intake import WRONG_ROLE, MissingRule, Roles, refuse_copies, rows_of_columns
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import class_position, numbers_like_labels, rounding_note
 from itrust.data.rows import Rows, odd_rows
@@ -40,7 +34,7 @@ from itrust.data.survey import (
     RUN_ROWS,
     RUNS,
     Census,
-    Drawn,
+    ChosenRows,
     Extract,
     Pilot,
     RowsAtHand,
@@ -325,18 +319,7 @@ class FileRows:
         return replace(self.only(*parts), rows=rows)
 
     def chunks(self, size: int) -> Iterator[Any]:
-        """Read all rows in order, checked as they come.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows at a time; chunks end at multiples of it, whatever files rows come from.
-
-        Returns
-        -------
-        iterator of Rows
-            The rows that count, with the number of the first one.
-        """
+        """Read all rows in order, checked as they come; chunks end at multiples of `size`."""
         last: Rows | None = None  # until it is known what was left out after it
         left_out = 0
         for window in self._windows(size * max(1, WINDOW_ROWS // size)):
@@ -391,24 +374,13 @@ class FileRows:
         return reduce(SelectionCounts.plus, counts, SelectionCounts())
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
-        """Count the rows and keep random ones with their labels, in one pass over the files.
-
-        Parameters
-        ----------
-        size : int, optional
-            How many rows are kept at most: those with the smallest tickets; default: 100,000.
-        advance : callable, optional
-            Told the number of rows that were read.
-
-        Returns
-        -------
-        Extract
-            Every row has been checked on the way.
-        """
+        """Count the rows and keep random ones with their labels, in one pass over the files."""
         most = rows_at_hand(size)
         return self.extract_of([self.harvest(most, advance=advance)], most)
 
-    def harvest(self, size: int, max_ticket: float = 1.0, advance: Advance | None = None) -> Drawn:
+    def harvest(
+        self, size: int, max_ticket: float = 1.0, advance: Advance | None = None
+    ) -> ChosenRows:
         """Read and count these rows, and keep those with the smallest tickets, `size` at most."""
         census, counts, rounded, run_bar = None, SelectionCounts(), (0, 0.0), 1.0
         chosen = _Smallest(size, max_ticket)
@@ -433,10 +405,10 @@ class FileRows:
                     run_bar = float(distinct[min(distinct.size, RUNS + 1) - 1])
                     below = np.flatnonzero(drawn <= run_bar)
                     runs = [(drawn[below], table.take(pa.array(below)))]
-        return Drawn(*chosen.rows(), counts, census, rounded, *smallest_of(runs))
+        return ChosenRows(*chosen.rows(), counts, census, rounded, *smallest_of(runs))
 
     def extract_of(
-        self, found: Sequence[Drawn], size: int, parts: tuple[FilePart, ...] = ()
+        self, found: Sequence[ChosenRows], size: int, parts: tuple[FilePart, ...] = ()
     ) -> Extract:
         """Put together what was found in several pieces, in the order of the files."""
         drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
@@ -454,34 +426,14 @@ class FileRows:
         rounded = sum(piece.rounded[0] for piece in found), max(p.rounded[1] for p in found)
         odd = odd_rows(some, census.labels, not census.uncertain, some.predictions, some.columns)
         said = [*self.selection.notes(counts), *rounding_note(*rounded), *design_notes(some.design)]
-        return Extract(
-            self,
-            some.with_all_levels(census),
-            drawn,
-            some.weights,
-            census,
-            parts,
-            runs,
-            tuple(dict.fromkeys([*said, *odd])),
-        )
+        notes, levels = tuple(dict.fromkeys([*said, *odd])), some.with_all_levels(census)
+        return Extract(self, levels, drawn, some.weights, census, parts, runs, notes)
 
     def pilot(self, size: int) -> Pilot:
-        """Random rows of all files (which may be sorted), from one pass over them.
-
-        Parameters
-        ----------
-        size : int
-            How many rows are chosen at most: those with the smallest tickets, so that a smaller
-            size gives some of the same rows.
-
-        Returns
-        -------
-        Pilot
-            Those rows without labels, and the number of all rows, counted on the way.
-        """
+        """Random rows of all files (which may be sorted), without labels, from one pass."""
         return self.pilot_of([self.candidates(size)], size)
 
-    def pilot_of(self, found: Sequence[Drawn], size: int) -> Pilot:
+    def pilot_of(self, found: Sequence[ChosenRows], size: int) -> Pilot:
         """Choose the rows with the smallest tickets among candidates of several pieces."""
         drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
         if drawn.size < 2:
@@ -492,7 +444,7 @@ class FileRows:
         n = sum(piece.counts.kept for piece in found)
         return Pilot(points, w**2 * p * (1 - p), drawn, n)
 
-    def candidates(self, size: int, max_ticket: float = 1.0) -> Drawn:
+    def candidates(self, size: int, max_ticket: float = 1.0) -> ChosenRows:
         """Count these rows, and keep and check those with the smallest tickets, without labels."""
         first, counts = self.parts[0].start if self.parts else 0, SelectionCounts()
         chosen, bare = _Smallest(size, max_ticket), self.without_label()
@@ -503,7 +455,7 @@ class FileRows:
             if rows.size:
                 with batch.located(rows):
                     bare._read(table.take(pa.array(rows)))
-        return Drawn(*chosen.rows(), counts)
+        return ChosenRows(*chosen.rows(), counts)
 
     def at_hand(self, size: int) -> RowsAtHand:
         """Keep random rows of a population, in one pass over the files."""
@@ -648,8 +600,5 @@ def _too_few_rows(rows: int) -> InputError:
 
 def clusters_in_files() -> InputError:
     """The error about a scan whose rows are not simple, where that matters."""
-    return InputError(
-        "rows with clusters, strata or replicate weights are tested in memory; use "
-        "scan(...).load()",
-        argument="sample",
-    )
+    problem = "rows with clusters, strata or replicate weights are tested in memory; use "
+    return InputError(f"{problem}scan(...).load()", argument="sample")

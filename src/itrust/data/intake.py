@@ -12,15 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from itrust._core import (
-    Argument,
-    Code,
-    InputError,
-    Setting,
-    Subject,
-    checked_choice,
-    counted,
-)
+from itrust._core import Argument, Code, InputError, Setting, Subject, checked_choice, counted
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design, refuse_odd_units
 from itrust.data.encoding import (
@@ -50,8 +42,8 @@ from itrust.data.probabilities import (
     one_against_the_rest,
     positive_column,
     read_codes,
+    read_labels,
     read_matrix,
-    read_meant_labels,
     read_probabilities,
     rows_that_sum_to_1,
 )
@@ -172,12 +164,10 @@ def _read_outcomes(
     notes: tuple[str, ...] = ()
     others: frozenset[Any] = frozenset()
     p, rounded = given["prob"], (0, 0.0)
-    if kind.several:
-        p = np.asfortranarray(p)
     if kind.labelled and kind.several:
         classes, codes = read_codes(given["label"], named, p.shape[1], labels)
     elif kind.labelled:
-        y, known, positive = read_meant_labels(given["label"], positive, labels, partial=partial)
+        y, known, positive = read_labels(given["label"], positive, labels, partial=partial)
         p, codes = positive_column(p, known, positive), y.astype(np.int8)
         classes = both_values(known, 1 if positive is None else positive, labels)
         others = frozenset(value for value in known if value != classes[1])
@@ -188,11 +178,9 @@ def _read_outcomes(
     counted_as = "probabilities" if codes is None else "labels"
     if kind.several:
         same_length(PROB, len(p), n)
-        predictions, rounded = rows_that_sum_to_1(p, classes)
-    elif codes is not None or n:
-        predictions = read_probabilities(p, n)[:, None]
+        predictions, rounded = rows_that_sum_to_1(np.asfortranarray(p), classes)
     else:
-        predictions = np.empty((0, 1))
+        predictions = read_probabilities(p, n)[:, None]
     for column in columns:
         same_length(Subject("x", column.name), len(column), n, counted_as)
     return {

@@ -11,13 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import (
-    Argument,
-    InputError,
-    Setting,
-    Subject,
-    did_you_mean,
-)
+from itrust._core import Argument, InputError, Setting, Subject, did_you_mean
 
 Labels = Mapping[Any, str]
 CATEGORIES, NUMBERS, LABELS = "categories", "numbers", "value_labels"

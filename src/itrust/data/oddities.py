@@ -24,8 +24,7 @@ from itrust._core import (
     listed,
     shown,
 )
-from itrust.data.column import Column
-from itrust.data.points import Points
+from itrust.data.column import Column, Points
 
 MIN_ROWS, FEW_ROWS = 50, 20
 NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)

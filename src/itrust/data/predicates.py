@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from itrust._core import BoolArray, InputError, checked_choice, did_you_mean, is_blank, plain
-from itrust.data.column import MICROSECONDS_PER_DAY, Column, Kind
-from itrust.data.points import Points
+from itrust.data.column import MICROSECONDS_PER_DAY, Column, Kind, Points
 
 LARGEST = sys.float_info.max
 MAX_DEPTH = 60  # texts and marks go down part by part

@@ -61,48 +61,47 @@ LABEL, PROB = Subject("label"), Subject("prob")
 
 
 def read_labels(
-    y: object, positive: object, *, partial: bool = False
-) -> tuple[FloatArray, tuple[Any, ...]]:
-    """Labels as 0 and 1, and their values in sorted order.
+    y: object, positive: object, labels: Labels | None = None, *, partial: bool = False
+) -> tuple[FloatArray, tuple[Any, ...], Any]:
+    """Labels as 0 and 1, their values in sorted order, and the one that counts as 1, if named.
 
-    If `positive` says which value counts as 1, all others count as 0.
+    If `positive` says which value counts as 1, all others count as 0; `labels` are meanings of
+    values, one of which may be named instead.
     """
     values, codes = levels_and_codes(as_arrow(y, LABEL))
     refuse_missing_rows(codes < 0, LABEL)
-    if len(values) > 2 and (positive is None or not (partial or positive in values)):
-        raise _too_many_labels(values, codes, positive)
+    short = _short(values)
+    known = listed(short) if labels is None else with_meanings(short, labels)
     if positive is None:
+        if len(values) > 2:
+            raise _too_many_labels(short, codes, known)
         if not set(values) <= {0, 1}:
-            said = _short(values)
             raise InputError(
                 "{argument} has the values {known}",
-                value=said,
+                value=short,
                 hint="say which value counts as 1 with {settings}",
-                settings=[Setting("positive", v) for v in (said if len(said) == 2 else (...,))],
-                details={"known": listed(said)},
+                settings=[Setting("positive", v) for v in (short if len(short) == 2 else (...,))],
+                details={"known": known},
                 **LABEL.fields,
             )
-        positive = 1
-    elif positive not in values and len(values) == 2 and not partial:
-        raise _unknown_positive(values, positive)
-    return np.array([float(value == positive) for value in values])[codes], values
-
-
-def read_meant_labels(
-    y: object, positive: object, labels: Labels | None, *, partial: bool
-) -> tuple[FloatArray, tuple[Any, ...], object]:
-    """The same, and the value that counts as 1, where codes of the label have meanings, too."""
-    if labels is None:
-        return *read_labels(y, positive, partial=partial), positive
-    known, _ = levels_and_codes(as_arrow(y, LABEL))
-    positive = None if positive is None else same_code(known, code_meant(labels, positive))
-    try:
-        return *read_labels(y, positive, partial=partial), positive
-    except InputError as error:
-        if "known" not in error.details:
-            raise
-        details = {**error.details, "known": with_meanings(_short(known), labels)}
-        raise error.at(details=details) from None
+        return np.array([float(value == 1) for value in values])[codes], values, None
+    if labels is not None:
+        positive = same_code(values, code_meant(labels, positive))
+    if positive not in values and len(values) > 1 and not partial:
+        close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
+        raise InputError(
+            "{given} is not among the labels {known}{cure}",
+            argument="positive",
+            value=positive,
+            hint="did you mean {}?" if close else None,
+            settings=[Setting("positive", value) for value in close],
+            details={
+                "given": Setting("positive", positive),
+                "known": known,
+                "cure": "" if close else "; name one of these",
+            },
+        )
+    return np.array([float(value == positive) for value in values])[codes], values, positive
 
 
 def label_values(y: object) -> tuple[Any, ...]:
@@ -129,49 +128,35 @@ def one_against_the_rest(known: Sequence[Any], positive: object) -> tuple[str, .
     return (f"the label {shown(_short((positive,))[0])} counts as 1, all others ({said}) as 0",)
 
 
-def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
-    close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
-    return InputError(
-        "{given} is not among the labels {known}{cure}",
-        argument="positive",
-        value=positive,
-        hint="did you mean {}?" if close else None,
-        settings=[Setting("positive", value) for value in close],
-        details={
-            "given": Setting("positive", positive),
-            "known": listed(_short(values)),
-            "cure": "" if close else "; name one of these",
-        },
-    )
-
-
 def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Values for a message: whole numbers as such, although CSV files are read as decimals."""
     whole = all(isinstance(value, float) and value.is_integer() for value in values)
     return tuple(int(value) for value in values) if whole else values
 
 
-def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, positive: object) -> InputError:
-    if positive is not None:
-        return _unknown_positive(values, positive)
+def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, known: str) -> InputError:
     counts = np.bincount(codes)
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
-    said = _short(values)
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
-    one_class = Setting("positive", 1 if 1 in said else said[-1])
+    one_class = Setting("positive", 1 if 1 in values else values[-1])
     return InputError(
         "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
         "{row})",
         row=int(np.argmax(codes == rarest)),
-        value=said[rarest],
+        value=values[rarest],
         count=int(counts[rarest]),
         hint="(are {} and {} swapped?)"
         if swapped
         else "(for one class against the rest: {}; for all at once: {})",
         settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
-        details={"known": listed(said), "rows": counted(int(counts[rarest]), "row")},
+        details={"known": known, "rows": counted(int(counts[rarest]), "row")},
         **LABEL.fields,
     )
+
+
+def _wrong(problem: str, value: object = None, **details: object) -> InputError:
+    """An error about probabilities."""
+    return InputError(problem, value=value, details=details, **PROB.fields)
 
 
 def positive_column(p: object, values: tuple[Any, ...], positive: object) -> object:
@@ -180,11 +165,7 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] == 1:
         return p
     if matrix.shape[1] != 2:
-        raise InputError(
-            "{argument} must be one column, not an array of shape {value}",
-            value=matrix.shape,
-            **PROB.fields,
-        )
+        raise _wrong("{argument} must be one column, not an array of shape {value}", matrix.shape)
     if positive is None:
         raise InputError(
             "{argument} has two columns",
@@ -195,21 +176,18 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
     off = np.abs(matrix.sum(axis=1) - 1) > 1e-6
     if off.any():
         row = int(np.argmax(off))
-        raise InputError(
+        raise _wrong(
             "{argument}: the two columns must sum to 1; {row} has {sum}",
-            row=row,
-            value=tuple(matrix[row].tolist()),
-            details={"sum": str(matrix[row])},
-            **PROB.fields,
-        )
+            tuple(matrix[row].tolist()),
+            sum=str(matrix[row]),
+        ).at(row=row)
     known = names or [str(value) for value in values]  # scikit-learn sorts the labels
     if str(positive) not in known or len(known) != 2:
-        raise InputError(
+        raise _wrong(
             "{argument} has the two columns {known}, and it is not clear which one is {value}; "
             "pass that column alone",
-            value=positive,
-            details={"known": listed(known)},
-            **PROB.fields,
+            positive,
+            known=listed(known),
         )
     return matrix[:, known.index(str(positive))]
 
@@ -397,11 +375,10 @@ def read_matrix(
         return names, _stacked(columns)
     matrix = _as_numbers(p)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
-        raise InputError(
-            "{argument} must have one column for each class, at least two, not the shape {value}",
-            value=matrix.shape,
-            **PROB.fields,
+        problem = (
+            "{argument} must have one column for each class, at least two, not the shape {value}"
         )
+        raise _wrong(problem, matrix.shape)
     if wanted is not None and len(wanted) != matrix.shape[1]:
         raise InputError(
             "{argument} must name the {count} columns of prob in order, not {wanted}",
@@ -436,27 +413,18 @@ def checked_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     except TypeError:
         names = ()
     if not names or any(not isinstance(name, Hashable) or name is None for name in names):
-        raise InputError(
-            "{argument} must be a list of the names of the classes, not {value}",
-            argument=CLASSES,
-            value=classes,
-        )
+        problem = "{argument} must be a list of the names of the classes, not {value}"
+        raise InputError(problem, argument=CLASSES, value=classes)
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(
-            "{argument} must differ; {twice} stands more than once",
-            argument=CLASSES,
-            value=names,
-            details={"twice": listed(twice)},
-        )
+        problem = f"{{argument}} must differ; {listed(twice)} stands more than once"
+        raise InputError(problem, argument=CLASSES, value=names)
     if len(names) < 2:
-        raise InputError(
-            "there is one class only, {only}; give a column of probabilities for every class, at "
-            "least two",
-            argument=CLASSES,
-            value=names,
-            details={"only": shown(names[0])},
+        problem = (
+            f"there is one class only, {shown(names[0])}; give a column of probabilities for "
+            "every class, at least two"
         )
+        raise InputError(problem, argument=CLASSES, value=names)
     return names
 
 
@@ -504,21 +472,15 @@ def class_position(classes: tuple[Any, ...], name: Any) -> int:
 
 def _stacked(columns: Mapping[Any, object]) -> FloatArray:
     """Columns of numbers as one array (n, K), NaN where missing."""
-    read = {name: class_numbers(values, name) for name, values in columns.items()}
-    sizes = {values.size for values in read.values()}
-    if len(sizes) > 1:
-        told = listed([values.size for values in read.values()])
-        raise InputError(
-            f"the columns of {{argument}} must have the same number of rows, not {told}",
-            **PROB.fields,
-        )
-    matrix = np.empty((sizes.pop(), len(read)), order="F")
-    for k, values in enumerate(read.values()):
-        matrix[:, k] = values
-    return matrix
+    numbers = [_class_numbers(values, name) for name, values in columns.items()]
+    sizes = [values.size for values in numbers]
+    if len(set(sizes)) > 1:
+        told = listed(sizes)
+        raise _wrong(f"the columns of {{argument}} must have the same number of rows, not {told}")
+    return np.array(numbers).T
 
 
-def class_numbers(values: object, name: Any) -> FloatArray:
+def _class_numbers(values: object, name: Any) -> FloatArray:
     """The probabilities of one class, NaN where missing; what is wrong is told with its name."""
     try:
         return encode_numbers(values, PROB, lacking=True)
@@ -532,14 +494,11 @@ def class_numbers(values: object, name: Any) -> FloatArray:
 def _as_numbers(p: object) -> FloatArray:
     if isinstance(p, np.ma.MaskedArray):
         p = np.ma.filled(p.astype(float), np.nan)
-    if isinstance(p, list | tuple) and p and isinstance(p[0], list | tuple):
-        rows_to_columns(PROB, p)  # of different lengths: one sentence
+    matrix, _ = as_matrix(p)  # rows of different lengths: one sentence
     try:
-        return np.array(p, dtype=float, order="F")
+        return np.array(p if matrix is None else matrix, dtype=float, order="F")
     except (TypeError, ValueError):
-        raise InputError(
-            "{argument} must be a matrix of numbers, one column for each class", **PROB.fields
-        ) from None
+        raise _wrong("{argument} must be a matrix of numbers, one column for each class") from None
 
 
 def read_codes(
@@ -585,11 +544,7 @@ def _numbered_classes(levels: tuple[Any, ...], k: int) -> tuple[int, ...]:
         "{argument} has {values} ({known}) and prob has {k} columns without names",
         hint="say which column belongs to which label with {}, in the order of the columns",
         settings=[NAMED_CLASSES],
-        details={
-            "values": counted(len(levels), "value"),
-            "known": listed(_short(levels)),
-            "k": k,
-        },
+        details={"values": counted(len(levels), "value"), "known": listed(_short(levels)), "k": k},
         **LABEL.fields,
     )
 
@@ -634,25 +589,18 @@ def class_columns(names: Sequence[str], prob: object) -> dict[Any, str]:
     elif isinstance(prob, Sequence):
         pairs = [(name, name) for name in prob]
     if not pairs:
-        raise InputError(
+        raise _wrong(
             "{argument} must name a column for each class, such as {'win': 'p1', 'tie': 'pt'} or "
             "'p_*', not {value}",
-            value=prob,
-            **PROB.fields,
+            prob,
         )
     for _, column in pairs:
         if column not in known:
-            raise InputError(
-                "{argument}: there is no column {value}; {guess}",
-                value=column,
-                details={"guess": did_you_mean(str(column), known)},
-                **PROB.fields,
-            )
+            guess = did_you_mean(str(column), known)
+            raise _wrong("{argument}: there is no column {value}; {guess}", column, guess=guess)
     twice = [name for name, count in Counter(column for _, column in pairs).items() if count > 1]
     if twice:
-        raise InputError(
-            "{argument}: {value} cannot be the column of two classes", value=twice[0], **PROB.fields
-        )
+        raise _wrong("{argument}: {value} cannot be the column of two classes", twice[0])
     checked_classes([name for name, _ in pairs])
     return {name: str(column) for name, column in pairs}
 
@@ -671,10 +619,9 @@ def names_several(prob: object, frame: object) -> bool:
 def _matched(pattern: str, known: Sequence[str]) -> list[tuple[str, str]]:
     before, _, after = pattern.partition(STAR)
     if STAR in after:
-        raise InputError(
+        raise _wrong(
             "{argument}: {value} has more than one star; one stands for the class, as in 'p_*'",
-            value=pattern,
-            **PROB.fields,
+            pattern,
         )
     least = len(before) + len(after)
     pairs = [
@@ -684,12 +631,8 @@ def _matched(pattern: str, known: Sequence[str]) -> list[tuple[str, str]]:
     ]
     if len(pairs) < 2:
         told = f"only {pairs[0][1]!r} matches" if pairs else "no column matches"
-        raise InputError(
-            f"{{argument}}: {told} {{value}}; {{guess}}",
-            value=pattern,
-            details={"guess": f"columns are {listed(known)}"},
-            **PROB.fields,
-        )
+        guess = f"columns are {listed(known)}"
+        raise _wrong(f"{{argument}}: {told} {{value}}; {{guess}}", pattern, guess=guess)
     return pairs
 
 
@@ -701,10 +644,9 @@ def _pairs(text: str, known: Sequence[str]) -> list[tuple[str, str]]:
     for part in text.split(","):
         name, sign, column = part.partition("=")
         if not (sign and name.strip() and column.strip()):
-            raise InputError(
+            raise _wrong(
                 "{argument}: {value} is no class with its column, as in 'win=p1,tie=pt'",
-                value=part.strip(),
-                **PROB.fields,
+                part.strip(),
             )
         pairs.append((name.strip(), column.strip()))
     return pairs

@@ -27,12 +27,11 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.data.column import Column
+from itrust.data.column import Column, Points
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes
 from itrust.data.grammar import as_condition
 from itrust.data.oddities import covariate_notes
-from itrust.data.points import Points
 from itrust.data.predicates import PREDICTION, Predicate
 from itrust.data.probabilities import REST, class_position, read_predictions, rounding_note
 from itrust.data.survey import Census, Extract, Pilot, rows_at_hand, rows_of_runs, whole_runs
@@ -143,10 +142,8 @@ class Rows:
                 told = "a population needs at least 1 row; this one has none"
             raise InputError(told, count=self.n, details={"fewest_rows": fewest})
         if fewest == 2 and self.weights is not None and np.count_nonzero(self.weights) < 2:
-            raise InputError(
-                "{argument} are zero in all rows but at most one; two rows must count",
-                argument="weights",
-            )
+            problem = "{argument} are zero in all rows but at most one; two rows must count"
+            raise InputError(problem, argument="weights")
         return self
 
     @property
@@ -207,12 +204,8 @@ class Rows:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise InputError(
-            "there is no covariate {value}; {guess}",
-            argument="name",
-            value=name,
-            details={"guess": did_you_mean(name, self.names)},
-        )
+        problem, guess = "there is no covariate {value}; {guess}", did_you_mean(name, self.names)
+        raise InputError(problem, argument="name", value=name, details={"guess": guess})
 
     @cached_property
     def points(self) -> Points:
@@ -315,34 +308,20 @@ class Rows:
             return self
         if k not in self._outcomes:
             rest = self.classes[1 - k] if len(self.classes) == 2 else REST
-            self._outcomes[k] = self.single.made(
-                **self._parts()
-                | {
-                    "predictions": self.predictions[:, k : k + 1],
-                    "codes": None if self.codes is None else (self.codes == k).astype(np.int8),
-                    "classes": (rest, self.classes[k]),
-                    "rounded": (0, 0.0),
-                }
-            )
+            parts = self._parts() | {
+                "predictions": self.predictions[:, k : k + 1],
+                "codes": None if self.codes is None else (self.codes == k).astype(np.int8),
+                "classes": (rest, self.classes[k]),
+                "rounded": (0, 0.0),
+            }
+            self._outcomes[k] = self.single.made(**parts)
         return self._outcomes[k]
 
     def chunks(self, size: int) -> Iterator[Self]:
-        """Go through all rows in order without copying them.
-
-        Parameters
-        ----------
-        size : int
-            Number of rows at a time; the last ones may be fewer.
-
-        Returns
-        -------
-        iterator of Rows
-            With the number of the first row, and weights of mean 1.
-        """
+        """All rows in order, uncopied, with the number of the first and weights of mean 1."""
         weights = None if self.weights is None else self.weights_or_ones
         for at in range(0, self.n, size):
-            some = slice(at, at + size)
-            yield self.cut(some, weights)
+            yield self.cut(slice(at, at + size), weights)
 
     def cut(self, rows: slice, weights: FloatArray | None) -> Self:
         """Take rows that follow each other, with these weights, without copying or checking."""
@@ -359,38 +338,14 @@ class Rows:
         )
 
     def pilot(self, size: int) -> Pilot:
-        """Choose random rows, always the same ones; their labels stay behind.
-
-        Parameters
-        ----------
-        size : int
-            How many rows at most; of fewer rows all are chosen.
-
-        Returns
-        -------
-        Pilot
-            The chosen rows in their order, and the number of all rows.
-        """
+        """Choose random rows, `size` at most and always the same ones, without their labels."""
         drawn = tickets(0, self.n)
         rows = smallest_tickets(drawn, size)
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
         return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:  # noqa: ARG002
-        """Count the rows and choose random ones with their labels; of few rows all.
-
-        Parameters
-        ----------
-        size : int, optional
-            How many rows at most; default: 100,000.
-        advance : callable, optional
-            For files, which take longer.
-
-        Returns
-        -------
-        Extract
-            The same as from files.
-        """
+        """Count the rows and choose random ones, 100,000 or `size` at most, with their labels."""
         weights = None if self.weights is None else self.weights_or_ones
         census, drawn = Census.of(self, weights), tickets(0, self.n)
         if self.n <= rows_at_hand(size):
@@ -431,11 +386,8 @@ class Rows:
         array([0., 1.])
         """
         index = row_index(rows, self.n)
-        predictions = np.empty((index.size, self.predictions.shape[1]), order="F")
-        for k in range(predictions.shape[1]):
-            predictions[:, k] = self.predictions[index, k]
         return self.replaced(
-            predictions=predictions,
+            predictions=self.predictions.T.take(index, axis=1).T,
             codes=None if self.codes is None else self.codes[index],
             columns=tuple(column.take(index) for column in self.columns),
             design=self.design.take(index),
@@ -449,17 +401,7 @@ class Rows:
         call, at least a thousand, and at least two of every stratum. What holds for the rows as
         they were drawn holds for these: they are a smaller sample of the same design. So all rows
         are kept where strata have few clusters each, and where replicate weights are all that is
-        known, which say nothing of a part of the clusters.
-
-        Parameters
-        ----------
-        most : int
-            How many rows to keep, about.
-
-        Returns
-        -------
-        Rows
-            With a note; itself, where there are no more rows.
+        known, which say nothing of a part of the clusters. A note says what was kept.
         """
         design = self.design
         if design.replicate_weights is not None:
@@ -524,18 +466,7 @@ class Rows:
         return self.take(rows)
 
     def with_columns(self, columns: tuple[Column, ...]) -> Self:
-        """Give the same rows other covariates.
-
-        Parameters
-        ----------
-        columns : tuple of Column
-            The covariates, which have been checked already.
-
-        Returns
-        -------
-        Rows
-            The same labels and probabilities with these covariates.
-        """
+        """Give the same rows other covariates, which were checked already."""
         return self.replaced(columns=columns)
 
     def with_predictions(self, p: object) -> Self:
@@ -612,23 +543,21 @@ class Rows:
         """
         shares = np.asarray(fractions, dtype=float)
         if shares.ndim != 1 or not shares.size or not (shares > 0).all() or shares.sum() > 1 + 1e-9:
-            raise InputError(
+            problem = (
                 "{argument} must be a list of positive numbers that sum to at most 1, such as "
-                "[0.5, 0.5], not {value}",
-                argument="fractions",
-                value=fractions,
+                "[0.5, 0.5], not {value}"
             )
+            raise InputError(problem, argument="fractions", value=fractions)
         part = self.design.parts(shares, rng)
         rows = [np.flatnonzero(part == k) for k in range(shares.size)]
         for k, chosen in enumerate(rows):
             if chosen.size < 2:
-                raise InputError(
+                problem = (
                     f"part {k} of the split would have {chosen.size} of {self.n} rows; each part "
-                    f"needs at least 2",
-                    argument="fractions",
-                    value=fractions,
-                    count=chosen.size,
+                    "needs at least 2"
                 )
+                count = chosen.size
+                raise InputError(problem, argument="fractions", value=fractions, count=count)
         return tuple(self.take(chosen) for chosen in rows)
 
     def __repr__(self) -> str:
@@ -713,15 +642,15 @@ def odd_rows(
 def drawn_in_words(design: Design) -> list[str]:
     """How rows were drawn, for the first line about a sample."""
     replicates = design.replicate_weights
-    strata = None if design.strata is None else int(np.unique(design.strata).size)
-    said = [
-        "weighted" if design.weights is not None else "",
-        "" if design.cluster is None else counted(design.clusters, "cluster"),
-        "" if strata is None else f"{strata:,} {'stratum' if strata == 1 else 'strata'}",
-        ""
-        if replicates is None
-        else counted(replicates.shape[1], "set") + f" of replicate weights ({design.replication})",
-    ]
+    said = ["" if design.weights is None else "weighted"]
+    if design.cluster is not None:
+        said.append(counted(design.clusters, "cluster"))
+    if design.strata is not None:
+        strata = int(np.unique(design.strata).size)
+        said.append(f"{strata:,} {'stratum' if strata == 1 else 'strata'}")
+    if replicates is not None:
+        sets = counted(replicates.shape[1], "set")
+        said.append(f"{sets} of replicate weights ({design.replication})")
     return [text for text in said if text]
 
 
@@ -732,22 +661,15 @@ def row_index(rows: object, n: int) -> AnyArray:
     index = np.asarray(rows)
     if index.dtype == bool:
         if index.size != n:
-            raise InputError(
-                f"the row mask has {counted(index.size, 'row')}, but there are {n:,} labels; align "
-                f"them",
-                argument="rows",
-                count=index.size,
-            )
+            mask = counted(index.size, "row")
+            problem = f"the row mask has {mask}, but there are {n:,} labels; align them"
+            raise InputError(problem, argument="rows", count=index.size)
         return np.flatnonzero(index)
     if index.ndim != 1 or not (index.size == 0 or np.issubdtype(index.dtype, np.integer)):
-        raise InputError(
-            "{argument} must be integer positions, a boolean mask or a slice", argument="rows"
-        )
+        problem = "{argument} must be integer positions, a boolean mask or a slice"
+        raise InputError(problem, argument="rows")
     outside = (index < -n) | (index >= n)
     if outside.any():
-        raise InputError(
-            f"there is no row {{value}}; rows are 0 to {n - 1}",
-            argument="rows",
-            value=int(index[np.argmax(outside)]),
-        )
+        problem = f"there is no row {{value}}; rows are 0 to {n - 1}"
+        raise InputError(problem, argument="rows", value=int(index[np.argmax(outside)]))
     return index.astype(np.int64)

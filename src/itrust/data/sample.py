@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust._core import InputError, IntArray, Rng, Setting, listed
+from itrust.data.column import called_impossible
 from itrust.data.encoding import is_frame
 from itrust.data.estimators import Classifier, Covariates, is_model, predicted_rows
 from itrust.data.intake import (
@@ -22,7 +23,6 @@ from itrust.data.intake import (
     rows_of_frame,
 )
 from itrust.data.kinds import Kinds
-from itrust.data.points import called_impossible
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import PROB, REST, columns_in
 from itrust.data.rows import Rows
@@ -702,22 +702,13 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
     if isinstance(sample, Sample):
         return sample
     if isinstance(sample, MulticlassSample):
-        raise InputError(
-            "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)",
-            argument="sample",
-            value=sample,
-        )
+        problem = "this is a MulticlassSample; use multiclass_test(sample), or "
+        raise InputError(f"{problem}sample.one_class(name)", argument="sample", value=sample)
     made = _how_to_make(sample)
-    raise InputError(
-        "expected an itrust.Sample, not {kind}; {verb} {cure}",
-        argument="sample",
-        value=sample,
-        details={
-            "kind": a_kind(sample),
-            "verb": "make one with" if call is None else "write",
-            "cure": made if call is None else f"it.{call}({made})",
-        },
-    )
+    cure = f"make one with {made}" if call is None else f"write it.{call}({made})"
+    details = {"kind": a_kind(sample), "cure": cure}
+    problem = "expected an itrust.Sample, not {kind}; {cure}"
+    raise InputError(problem, argument="sample", value=sample, details=details)
 
 
 def of_two_classes(sample: object) -> Sample:
@@ -765,9 +756,8 @@ def of_one_column(p: object) -> Population:
     2
     """
     if columns_in(p) > 2:
-        raise InputError(
-            "{argument} must be one column, not {count}", count=columns_in(p), **PROB.fields
-        )
+        problem = "{argument} must be one column, not {count}"
+        raise InputError(problem, count=columns_in(p), **PROB.fields)
     return Population(p)
 
 

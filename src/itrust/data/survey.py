@@ -7,6 +7,7 @@ size gives some of the same rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import FloatArray, IntArray, keyed_fractions, smallest_tickets
-from itrust.data.column import Column
+from itrust.data.column import Column, Points, called_impossible
 from itrust.data.formats import FilePart
 from itrust.data.oddities import MAX_VALUES
-from itrust.data.points import Points, called_impossible
 from itrust.data.selection import SelectionCounts
 
 if TYPE_CHECKING:
@@ -78,9 +78,8 @@ class ValueCounts:
         """Add what other rows have."""
         if self.values is None or other.values is None:
             return ValueCounts(None)
-        both = dict(self.values)
-        for value, count in other.values.items():
-            both[value] = both.get(value, 0) + count
+        both = Counter(self.values)
+        both.update(other.values)
         few = len(both) <= (COUNTED_LEVELS if is_category else MAX_VALUES)
         return ValueCounts(both if few else None, {**self.codes, **other.codes})
 
@@ -109,11 +108,6 @@ class Census:
     never: int  # rows whose own class had probability 0
     uncertain: int  # rows with a probability between 0 and 1
     counts: Mapping[str, ValueCounts]
-
-    @property
-    def mean_square(self) -> float:
-        """Of the weights."""
-        return self.mass2 / self.n
 
     @property
     def pair_weight(self) -> float:
@@ -211,7 +205,7 @@ class Extract:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class ChosenRows:
     """Rows that may be among the chosen ones, from one pass over some files.
 
     A pass that looks at all rows counts them, too, and keeps rows that follow each other.

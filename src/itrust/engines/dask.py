@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 
 from itrust._core import Advance, ClusterError, InputError, Setting, checked_positive, counted
 from itrust.data import (
-    Drawn,
+    ChosenRows,
     Extract,
     FilePart,
     FileRows,
@@ -218,11 +218,11 @@ def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
     return [seen_here(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _candidates(piece: FileRows, size: int, max_ticket: float) -> Drawn:
+def _candidates(piece: FileRows, size: int, max_ticket: float) -> ChosenRows:
     return seen_here(piece).candidates(size, max_ticket)
 
 
-def _harvest(piece: FileRows, size: int, max_ticket: float) -> Drawn:
+def _harvest(piece: FileRows, size: int, max_ticket: float) -> ChosenRows:
     return seen_here(piece).harvest(size, max_ticket)
 
 

@@ -170,15 +170,10 @@ def _type_of(file_set: FileSet, name: str) -> pa.DataType:
 class FileRows:
     """Rows of files; made by `scan` and `Population.scan`, which check what they are given.
 
-    It only names the rows. Nothing that is found out about them is kept in it: who reads them
-    hands on what was found.
-
     Attributes
     ----------
     file_set : FileSet
-        The files as they were when they were named, before anything was read: names and kinds
-        of columns, too, belong to that state. A file that has changed since is refused before and
-        after every reading of it, here and on other machines.
+        The files as they were when they were named; one that has changed since is refused.
     roles : Roles
         Which column is what, and which rows count.
     parts : tuple of FilePart or None
@@ -336,10 +331,7 @@ class FileRows:
             yield last.replaced(left_out=last.left_out + left_out)
 
     def _windows(self, size: int) -> Iterator[Window]:
-        """Rows in stretches that end at multiples of `size`, whatever batches files come in.
-
-        So sums over chunks are the same to the last bit for rows in memory and in files.
-        """
+        """Rows in stretches that end at multiples of `size`: sums are as in memory to the bit."""
         first = self.parts[0].start if self.parts else 0
         batches: list[Batch] = []
         held, counts = 0, SelectionCounts()

@@ -503,10 +503,7 @@ class Roles:
 
 
 def rows_of_frame(kinds: Sequence[type[R]], frame: object, **given: Any) -> R:
-    """Take the named columns of a frame; of several classes as rows of the second kind.
-
-    Of the other columns, those that may name units are kept as such.
-    """
+    """Take the named columns of a frame; of several classes as rows of the second kind."""
     columns = frame_columns(frame)
     roles = Roles.of(list(columns), **given)
     return rows_of_columns(kinds[int(roles.several)], roles, columns)
@@ -529,10 +526,8 @@ def rows_of_columns(kind: type[R], roles: Roles, columns: Mapping[str, Any]) -> 
 
 
 def _refuse_odd_units(columns: Mapping[str, object], roles: Roles) -> None:
-    """Raise where clusters and strata allow no variance before rows are left out.
-
-    Blocks of time are known after that only, and are passed over.
-    """
+    """Raise where clusters and strata allow no variance before rows are left out."""
+    # Blocks of time are known after that only, and are passed over.
     drawn: dict[str, object] = {}
     for role in UNITS:
         units: Sequence[UnitColumn] = getattr(roles, role)

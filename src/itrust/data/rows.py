@@ -397,11 +397,9 @@ class Rows:
     def some_clusters(self, most: int) -> Self:
         """Keep random clusters of a design, whole, where it has more rows than can be worked with.
 
-        They are chosen within every stratum and without a look at labels, the same ones in every
-        call, at least a thousand, and at least two of every stratum. What holds for the rows as
-        they were drawn holds for these: they are a smaller sample of the same design. So all rows
-        are kept where strata have few clusters each, and where replicate weights are all that is
-        known, which say nothing of a part of the clusters. A note says what was kept.
+        They are chosen within every stratum without a look at labels, at least a thousand and two
+        of every stratum: a smaller sample of the same design. Replicate weights say nothing of a
+        part of the clusters, so all rows are kept there. A note says what was kept.
         """
         design = self.design
         if design.replicate_weights is not None:

@@ -252,8 +252,6 @@ def without_codes(frame: pa.Table, codes: Sequence[Any]) -> pa.Table:
 def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:
     """Mark the cells that hold one of some codes, (n,); None where the type can hold none.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> is_code(pa.array([1.5, -99.0, None]), ["-99", "NA"]).tolist()
     [False, True, False]

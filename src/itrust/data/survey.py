@@ -206,10 +206,7 @@ class Extract:
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Rows that may be among the chosen ones, from one pass over some files.
-
-    A pass that looks at all rows counts them, too, and keeps rows that follow each other.
-    """
+    """Rows that may be among the chosen ones, and what a pass over some files counted of all."""
 
     tickets: FloatArray
     rows: pa.Table

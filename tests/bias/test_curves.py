@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import CurvePlan, Ground, MapPlan, Redraws, pictures, pictures_of
+from itrust.bias import Ground, Redraws, curve_plan, map_plan, pictures, pictures_of
 
 
 def town(n: int = 2_000) -> it.Sample:
@@ -185,10 +185,10 @@ def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
     ]
     ground = Ground(sample)
     plans = [
-        CurvePlan.of(ground, "age", points=20),
-        CurvePlan.of(ground, "age", "region", points=20),
-        MapPlan.of(ground, "age", "prediction", points=15),
-        MapPlan.of(ground, "region", "age", points=15),
+        curve_plan(ground, "age", points=20),
+        curve_plan(ground, "age", "region", points=20),
+        map_plan(ground, "age", "prediction", points=15),
+        map_plan(ground, "region", "age", points=15),
     ]
     assert [len(some) for some in pictures._passes_over(plans)] == [2, 2]
     assert plans[1].kernel is plans[3].kernel  # widths of age within regions are chosen once
@@ -214,5 +214,5 @@ def test_where_rows_are_enough_is_known_without_labels(by):
     curve = it.bias_curve(sample, "income", points=40, draws=19, rng=0)
     for rows in (sample, other):
         ground = Ground(rows)
-        plans = [CurvePlan.of(ground, "income", points=40)]
+        plans = [curve_plan(ground, "income", points=40)]
         assert ground.shares_known(plans, 20) == [np.isfinite(curve.bias.values).mean()]

@@ -218,7 +218,7 @@ def refuse(*_, **__):
 
 
 NUMERIC = [
-    *("itrust.auditing.charts.pictures_of", "itrust.auditing.charts.CurvePlan.of"),
+    *("itrust.auditing.charts.pictures_of", "itrust.auditing.charts.curve_plan"),
     *("itrust.auditing.audits.measured_together", "itrust.auditing.audits.charts_of"),
     *("itrust.auditing.measuring.planned_test", "itrust.auditing.measuring.local_plan"),
     *("itrust.auditing.measuring.group_plan", "itrust.auditing.measuring.slice_plan"),

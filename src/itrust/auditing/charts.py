@@ -27,11 +27,12 @@ from itrust.bias import (
     BiasCurve,
     BiasMap,
     CurvePart,
-    CurvePlan,
     Ground,
-    MapPlan,
+    PicturePlan,
     Redraws,
+    curve_plan,
     has_order,
+    map_plan,
     pictures_of,
 )
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
@@ -537,8 +538,8 @@ class _Drawer:
         All are settled before anything is estimated, so that they share their passes.
         """
         redraws = Redraws.of(self.sample, alpha=self.alpha, draws=self.draws, rng=self.seed)
-        curves: dict[str, dict[str | None, CurvePlan]] = {}
-        maps: list[MapPlan] = []
+        curves: dict[str, dict[str | None, PicturePlan]] = {}
+        maps: list[PicturePlan] = []
         step = PLANS / max(len(self._ordered) + len(self._pairs), 1)
         with progress_bar("charts", 1 + PLANS) as advance:
             for name in self._ordered:
@@ -564,16 +565,16 @@ class _Drawer:
         """Share of the range of each number that has enough rows; long tails have few."""
         paired = (name for pair in self._pairs for name in pair)
         names = [n for n in dict.fromkeys([*self._ordered, *paired]) if n not in self._levels]
-        plans = [CurvePlan.of(self.ground, name, points=POINTS) for name in names]
+        plans = [curve_plan(self.ground, name, points=POINTS) for name in names]
         shares = self.ground.shares_known(plans, MIN_NEIGHBOURS) if names else []
         return dict(zip(names, shares, strict=True))
 
-    def _curve_plans(self, name: str) -> dict[str | None, CurvePlan]:
+    def _curve_plans(self, name: str) -> dict[str | None, PicturePlan]:
         """All rows, then every group of few enough."""
         points = round(POINTS / max(self._shares[name], 0.25))
         splits = self._levels[:MAX_SPLITS]
-        plans: dict[str | None, CurvePlan] = {None: CurvePlan.of(self.ground, name, points=points)}
-        return plans | {by: CurvePlan.of(self.ground, name, by, points=points) for by in splits}
+        plans: dict[str | None, PicturePlan] = {None: curve_plan(self.ground, name, points=points)}
+        return plans | {by: curve_plan(self.ground, name, by, points=points) for by in splits}
 
     def _curve(self, name: str, found: Mapping[str | None, BiasCurve]) -> CurveChart:
         whole = found[None]
@@ -638,10 +639,10 @@ class _Drawer:
         ]
         return sorted(pairs, key=lambda pair: PREDICTION in pair)
 
-    def _map_plan(self, *pair: str) -> MapPlan:
+    def _map_plan(self, *pair: str) -> PicturePlan:
         shares = [self._shares[name] for name in pair if name not in self._levels]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
-        return MapPlan.of(self.ground, *pair, points=points)
+        return map_plan(self.ground, *pair, points=points)
 
 
 def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:

@@ -22,9 +22,10 @@ from itrust.auditing.stages import Stage
 from itrust.auditing.validating import ValidationPart, validation_of
 from itrust.bias import (
     MAX_GROUPS,
-    GroupPlan,
+    GroupTable,
     LocalBias,
     PlacesPart,
+    Question,
     Redraws,
     bias_slices,
     group_plan,
@@ -216,7 +217,7 @@ def measured_by_design(
     )
 
 
-def _groups_planned(redraws: Redraws, names: Sequence[str]) -> GroupPlan:
+def _groups_planned(redraws: Redraws, names: Sequence[str]) -> Question[GroupTable]:
     """The values of each covariate; of a category with many levels the most frequent ones."""
     most = MAX_GROUPS // len(names) - 1  # rows without a value are a group, too
     most = max(min(GROUP_LEVELS, most), 1)

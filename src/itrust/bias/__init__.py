@@ -1,29 +1,23 @@
 """Where, for whom and by how much: local bias, groups, slices, curves, maps."""
 
-from itrust.bias.averages import (
+from itrust.bias.averages import PlaceSet, PlacesPart, average, spreading_of
+from itrust.bias.bands import (
     BEYOND_DOUBT,
     Averages,
-    Moments,
-    PlaceSet,
-    PlacesPart,
-    average,
-    average_all,
-    polynomial,
-)
-from itrust.bias.bands import (
     Band,
     MeanLaw,
+    Moments,
     Shares,
     confidence_band,
     critical_value,
     null_band,
+    polynomial,
     zero_scores,
 )
 from itrust.bias.groups import (
     MAX_GROUPS,
     SIGN,
     GroupBias,
-    GroupPlan,
     GroupTable,
     PartBias,
     PartTable,
@@ -49,15 +43,16 @@ from itrust.bias.pictures import (
     CubicFit,
     CubicGroup,
     CurvePart,
-    CurvePlan,
     Ground,
-    MapPlan,
+    PicturePlan,
     bias_curve,
     bias_map,
+    curve_plan,
     has_order,
+    map_plan,
     pictures_of,
 )
-from itrust.bias.redraws import Redraws, names_of
+from itrust.bias.redraws import Question, Redraws, names_of
 from itrust.bias.slices import (
     Searcher,
     Slice,
@@ -68,7 +63,6 @@ from itrust.bias.slices import (
     slice_plan,
     slices_of,
 )
-from itrust.bias.spreading import spreading_of
 from itrust.bias.weights import Members, Neighbours, Weights, neighbour_kernel
 
 __all__ = [

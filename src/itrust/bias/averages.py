@@ -11,15 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.special import ndtri
 
-from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, progress_bar, tickets
-from itrust.bias.spreading import Spreading, spreading_of
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    as_seed,
+    keyed_fractions,
+    progress_bar,
+    tickets,
+)
+from itrust.bias.bands import Averages, Moments
 from itrust.bias.weights import Tile, Weights
-from itrust.calibration import normal_score
-from itrust.data import Chunk, Design, Sample, Source
+from itrust.data import Design, Rows, Sample, Source
 from itrust.engines import (
     Additive,
     Drawn,
@@ -34,168 +43,16 @@ from itrust.engines import (
     run_together,
     work_of_parts,
 )
-from itrust.nulls import Bernoulli, RowwiseNull, is_symmetric
+from itrust.nulls import Bernoulli, RowwiseNull, worst_moments
 
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
 MAX_IN_DOUBLE = 2e9  # rows x places x draws
-BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
+UNITS_AT_ONCE = 8_192
+NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
+# Of the variance, added so that a covariance has a root in spite of rounding; the first suffices.
+JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
 NOBODY = -1.0  # a ticket below all others
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """How a weighted mean of y - p varies if the bias at its place is b: sums over rows.
-
-    With a_i the weight of row i, survey weight included, and P the weighted mean of p: labels with
-    a mean bias b are taken to be 1 with probability p (1 + b / P) if b is negative, and 0 with
-    probability (1 - p) (1 - b / (1 - P)) if it is positive. So variance and third central
-    moment of sum a_i (y_i - p_i) are polynomials in b, and all is possible from "never" to
-    "always".
-    """
-
-    mass: FloatArray
-    predicted: FloatArray
-    second: FloatArray
-    third: FloatArray
-    squares: FloatArray
-    by_design: FloatArray
-    multiplied: FloatArray
-    carried: FloatArray
-
-    @property
-    def size(self) -> FloatArray:
-        """Effective number of rows, or of clusters, (sum a)^2 / sum a^2, (m,)."""
-        return _ratio(self.mass**2, self.carried[0])
-
-    @property
-    def is_symmetric(self) -> BoolArray:
-        """Whether clusters' sums are nearly symmetric, so that Student's law suffices, (m,)."""
-        return is_symmetric(*self.carried[1:])
-
-    @property
-    def mean_prediction(self) -> FloatArray:
-        """Weighted mean of p, (m,)."""
-        return _ratio(self.predicted, self.mass)
-
-    def central(self, bias: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-        """Variance and third central moment of the sum if the bias is this, (m,) each."""
-        mean = np.nan_to_num(self.mean_prediction, nan=0.5)
-        up = bias > 0
-        room = np.where(up, 1 - mean, mean)
-        c = np.clip(1 - np.abs(bias) / np.where(room > 0, room, 1.0), 0.0, 1.0)
-        # With q = 1 - p the upward case is the downward one of the other label.
-        one, p, pp = self.second
-        q1, q2 = np.where(up, one - p, p), np.where(up, one - 2 * p + pp, pp)
-        variance = c * q1 - c**2 * q2
-        one, p, pp, ppp = self.third
-        r1 = np.where(up, one - p, p)
-        r2 = np.where(up, one - 2 * p + pp, pp)
-        r3 = np.where(up, one - 3 * p + 3 * pp - ppp, ppp)
-        skew = c * r1 - 3 * c**2 * r2 + 2 * c**3 * r3
-        return np.maximum(variance, 0.0), np.where(up, -skew, skew)
-
-    def take(self, places: IntArray) -> Moments:
-        return Moments(**{name: part[..., places] for name, part in vars(self).items()})
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
-
-
-def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Sum of coefficients (k, m) times powers of `at`, by Horner's rule, (m,)."""
-    value = coefficients[-1] + np.zeros_like(at)
-    for coefficient in coefficients[-2::-1]:
-        value = value * at + coefficient
-    return np.asarray(value)
-
-
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """Sums of weighted residuals at m places."""
-
-    sums: FloatArray  # (laws, m, 1 + draws), data first
-    multiplied: FloatArray  # (m, draws), residuals times normal numbers
-    spread: FloatArray
-    residual: FloatArray
-    moments: Moments
-    freedom: float | None  # of a design
-    rows: IntArray
-    total: float
-
-    @property
-    def has_clusters(self) -> bool:
-        """Whether rows are not independent draws."""
-        return self.freedom is not None
-
-    def take(self, places: IntArray) -> Averages:
-        parts = {name: vars(self)[name][places] for name in ("multiplied", "spread", "residual")}
-        moments, rows = self.moments.take(places), self.rows[places]
-        return replace(self, sums=self.sums[:, places], moments=moments, rows=rows, **parts)
-
-    @property
-    def values(self) -> FloatArray:
-        """Weighted mean residual of the data, (m,); NaN where no row counts."""
-        return _ratio(self.residual, self.moments.mass)
-
-    @property
-    def stderr(self) -> FloatArray:
-        """Standard error of the values, from how much residuals vary in the design, (m,)."""
-        variance = polynomial(self.moments.by_design, np.nan_to_num(self.values))
-        return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
-
-    @property
-    def inflation(self) -> FloatArray:
-        """How much the design adds to the variance, at least 1, (m,)."""
-        if not self.has_clusters:
-            return np.ones(self.residual.size)
-        b, size = np.nan_to_num(self.values), self.moments.size
-        plain = polynomial(self.moments.squares, b)
-        ratio = _ratio(polynomial(self.moments.by_design, b), plain)
-        return np.fmax(1.0, ratio * np.fmax(_ratio(size, size - 1), 1.0))
-
-    def null_scales(self) -> tuple[FloatArray, FloatArray]:
-        """Variance and skewness of the sums under "no row has a bias", (laws, m) each.
-
-        Labels of independent rows have closed forms; of those that are alike within clusters, the
-        draws tell, the data among them.
-        """
-        if self.has_clusters:
-            variance = np.square(self.sums).mean(axis=2)
-            third = (self.sums**3).mean(axis=2)
-        else:
-            variance, third = (part[None] for part in self.moments.central(0.0))
-        lively = variance > 1e-12 * self.moments.second[0]
-        scale = np.where(lively, variance, 1.0)
-        return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
-
-    def null_scores(self, *, studentised: bool) -> FloatArray:
-        """Normal scores under "no row has a bias", data first, (laws, m, 1 + draws).
-
-        With `studentised`, a place whose residuals vary more than p (1 - p) says is divided by
-        how much they do: the score then also holds where biases of its rows cancel.
-        """
-        scores = np.empty(self.sums.shape)
-        # Rows that cannot vary have no draws; a residual there is a label called impossible.
-        impossible = np.abs(self.residual) > 1e-9 * np.maximum(self.moments.mass, 1e-300)
-        for law, (variance, skewness) in enumerate(zip(*self.null_scales(), strict=True)):
-            lively = variance > 0
-            scale = np.where(lively, variance, 1.0)[:, None]
-            scores[law] = self.sums[law] / np.sqrt(scale)
-            if studentised and not self.has_clusters:
-                scores[law] /= np.sqrt(np.maximum(self.spread / scale, 1.0))
-            scores[law] = normal_score(scores[law], skewness[:, None])
-            scores[law, ~lively] = 0.0
-            beyond = ~lively & impossible
-            scores[law, beyond, 0] = BEYOND_DOUBT * np.sign(self.residual[beyond])
-        return scores
-
-    def multiplier_scores(self) -> FloatArray:
-        """Standard normal at every place, correlated as the estimates are, (m, draws)."""
-        spread = self.moments.multiplied
-        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
-        return np.asarray(self.multiplied / scale[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +77,14 @@ class PlaceSums(Additive):
     total: float  # weight of all rows
     spreading: tuple[AnyArray, ...]  # see `Spreading`
 
+    def moments(self, unit: float) -> Moments:
+        """Moments of independent rows."""
+        second = self.second * unit**2
+        squares = np.stack([second[3], -2 * second[4], second[0]])
+        mass, predicted = self.plain[:2] * unit
+        third = self.third * unit**3
+        return Moments(mass, predicted, second[:3], third, squares, squares, second[3], second[:4])
+
 
 @dataclass(frozen=True, eq=False)
 class PlacesPart:
@@ -228,6 +93,7 @@ class PlacesPart:
     sets: tuple[PlaceSet, ...]
     spreading: Spreading
     unit: float
+    plans: tuple[Plan, ...] = ()
 
     @classmethod
     def of(
@@ -245,10 +111,6 @@ class PlacesPart:
         return cls(tuple(sets), spreading_of(design, draws, seed, dtype), unit)
 
     @property
-    def plans(self) -> tuple[Plan, ...]:
-        return ()
-
-    @property
     def width(self) -> int:
         return sum((2 if some.spread else 1) * some.weights.places for some in self.sets)
 
@@ -258,18 +120,15 @@ class PlacesPart:
         return [PlacesWork(some, first, self.spreading.dtype, self.unit) for some in self.sets]
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[PlaceSums, ...]:
-        if block.start == 0:
-            return outcome.works
+        some = slice(0 if block.start == 0 else 1, None)  # the data once
         return tuple(
-            replace(some, sums=some.sums[:, 1:], spread=some.spread[:, 1:])
-            for some in outcome.works
+            replace(work, sums=work.sums[:, some], spread=work.spread[:, some])
+            for work in outcome.works
         )
 
     def finished(self, found: Sequence[tuple[PlaceSums, ...]]) -> list[Averages]:
-        return [
-            self._averages(some, batches)
-            for some, batches in zip(self.sets, zip(*found, strict=True), strict=True)
-        ]
+        batches = zip(*found, strict=True)
+        return [self._averages(*pair) for pair in zip(self.sets, batches, strict=True)]
 
     def _averages(self, some: PlaceSet, batches: Sequence[PlaceSums]) -> Averages:
         first, unit, spreading = batches[0], self.unit, self.spreading
@@ -285,27 +144,11 @@ class PlacesPart:
             multiplied=spreading.multiplied(some.weights, first) * unit,
             spread=joined("spread", unit**2),
             residual=first.plain[2] * unit,
-            moments=spreading.settled(_moments(first, unit), first),
+            moments=spreading.settled(first.moments(unit), first),
             freedom=spreading.freedom,
             rows=first.rows,
             total=first.total * unit,
         )
-
-
-def _moments(sums: PlaceSums, unit: float) -> Moments:
-    """Moments of independent rows."""
-    second = sums.second * unit**2
-    squares = np.stack([second[3], -2 * second[4], second[0]])
-    return Moments(
-        mass=sums.plain[0] * unit,
-        predicted=sums.plain[1] * unit,
-        second=second[:3],
-        third=sums.third * unit**3,
-        squares=squares,
-        by_design=squares,
-        multiplied=second[3],
-        carried=second[:4],
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,14 +160,14 @@ class PlacesWork(Work):
     dtype: DTypeLike
     unit: float
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> PlacesPartial:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> PlacesPartial:
         return PlacesPartial(self, chunk, weights, columns)
 
 
 class PlacesPartial:
     """What one chunk contributes, being made."""
 
-    def __init__(self, work: PlacesWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
+    def __init__(self, work: PlacesWork, chunk: Rows, w: FloatArray, columns: int) -> None:
         self.work, self.chunk, self.w = work, chunk, w
         weights, dtype, spreading = work.places.weights, work.dtype, work.spreading
         m = weights.places
@@ -347,7 +190,8 @@ class PlacesPartial:
         self.errors = (w * e).astype(dtype)
         # What squares of labels count at a place with weight 1.
         self.squares = (w**2 * (1 - 2 * p)).astype(dtype)
-        self.multiplied = None if spreading is None else spreading.multiplied_errors(self)
+        if spreading is not None:
+            self.multiplied = spreading.multiplied_errors(self)
 
     def add(self, drawn: Drawn) -> None:
         work, columns = self.work, drawn.columns
@@ -358,7 +202,8 @@ class PlacesPartial:
             if columns.start == 0:
                 self._moments(places, rows, weights)
             rough = weights.astype(work.dtype, copy=False)
-            y = _taken(labels, rows)
+            in_order = rows.size == len(labels) and rows[0] == 0 and rows[-1] == rows.size - 1
+            y = labels if in_order else labels[rows]
             sums[places, columns] += (rough if w is None else rough * w[rows]) @ y
             if work.places.spread:
                 spread[places, columns] += (np.square(rough) * self.squares[rows]) @ y
@@ -371,7 +216,8 @@ class PlacesPartial:
 
     def _tiles(self) -> Iterator[Tile]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
-        points, chosen, places = self.chunk.points, None, self.work.places
+        points, places = self.chunk.points, self.work.places
+        chosen = np.arange(len(points))
         if places.above > NOBODY:
             chosen = np.flatnonzero(tickets(self.chunk.first, len(points)) > places.above)
             points = points.take(chosen)
@@ -379,7 +225,7 @@ class PlacesPartial:
             return
         whole, dtype = self.chunk.cluster is not None, self.work.dtype
         for some, rows, weights in places.weights.tiles(points, whole=whole, dtype=dtype):
-            yield some, rows if chosen is None else chosen[rows], weights
+            yield some, chosen[rows], weights
 
     def _moments(self, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
         sums, power = self.sums, weights.astype(np.float64)
@@ -394,13 +240,6 @@ class PlacesPartial:
         return self.sums
 
 
-def _taken(numbers: AnyArray, rows: IntArray) -> AnyArray:
-    """Some rows of an array; the array itself where they are all, in their order."""
-    if rows.size == len(numbers) and rows[0] == 0 and rows[-1] == rows.size - 1:
-        return numbers
-    return numbers[rows]
-
-
 def average(
     source: Source,
     weights: Weights,
@@ -412,16 +251,15 @@ def average(
     title: str = "local bias",
 ) -> Averages:
     """Mean residuals at the places of one set."""
-    (averages,) = average_all(source, [PlaceSet(weights, spread)], laws, draws, seed, title=title)
-    return averages
+    return average_all(source, [PlaceSet(weights, spread)], laws, draws, seed, title=title)[0]
 
 
 def average_all(
     source: Source,
     sets: Sequence[PlaceSet],
-    laws: Sequence[RowwiseNull],
-    draws: int,
-    seed: int,
+    laws: Sequence[RowwiseNull] = (),
+    draws: int = 0,
+    seed: int = 0,
     *,
     title: str = "local bias",
     engine: Engine | None = None,
@@ -431,14 +269,14 @@ def average_all(
     sample = source.in_memory
     if sample is not None and not sample.design.is_simple:
         return _by_design(sample, sets, laws, draws, seed, title)
-    chosen = as_engine("auto") if engine is None else engine
-    rows = chosen.survey(source) if survey is None else survey
-    part = PlacesPart.of(sets, rows.n, draws, seed, rows.unit)
-    amount = work_of_parts(rows, [part], draws)
-    with progress_bar(title, amount, None if draws else False) as advance:
-        (averages,) = run_together(chosen, rows, [part], Bernoulli(), draws, seed, advance)
-    found: list[Averages] = averages
-    return found
+    engine = engine or as_engine("auto")
+    survey = survey or engine.survey(source)
+    part = PlacesPart.of(sets, survey.n, draws, seed, survey.unit)
+    with progress_bar(
+        title, work_of_parts(survey, [part], draws), None if draws else False
+    ) as advance:
+        (averages,) = run_together(engine, survey, [part], Bernoulli(), draws, seed, advance)
+    return list(averages)
 
 
 def _by_design(
@@ -458,16 +296,15 @@ def _by_design(
         sample = sample.take(np.argsort(sample.cluster, kind="stable"))
     part = PlacesPart.of(sets, sample.n, draws, seed, design=sample.design)
     works, columns = part.works(range(draws)), 1 + len(laws) * draws
+    weights = sample.weights_or_ones
 
     def summed(rows: slice) -> tuple[PlaceSums, ...]:
-        chunk = _chunk(sample, rows)
-        labels = np.empty((chunk.y.size, columns), part.spreading.dtype)
+        chunk = sample.cut(rows, None if sample.weights is None else weights)
+        labels = np.empty((chunk.n, columns), part.spreading.dtype)
         labels[:, 0] = chunk.y
         for k, law in enumerate(laws if draws else ()):
-            own = slice(1 + k * draws, 1 + (k + 1) * draws)
-            labels[:, own] = law.draw(chunk, range(draws), seed)
-        w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
-        partials = [work.begin(chunk, w, columns) for work in works]
+            labels[:, 1 + k * draws : 1 + (k + 1) * draws] = law.draw(chunk, range(draws), seed)
+        partials = [work.begin(chunk, weights[rows], columns) for work in works]
         for partial in partials:
             partial.add(Drawn(slice(0, columns), labels, is_label=True))
         return tuple(partial.finished() for partial in partials)
@@ -479,17 +316,13 @@ def _by_design(
         for rows, sums in zip(chunks, parts, strict=True):
             totals = tuple(map(PlaceSums.absorbed, totals, sums)) if totals else sums
             advance(rows.stop - rows.start)
-    return [
-        replace(averages, sums=_by_law(averages.sums[0], len(laws), draws))
-        for averages in part.finished([totals])
-    ]
-
-
-def _by_law(sums: FloatArray, laws: int, draws: int) -> FloatArray:
-    """The data before the draws of every law, (laws, m, 1 + draws)."""
-    redrawn = sums[:, 1:].reshape(len(sums), laws, draws).transpose(1, 0, 2)
-    data = np.broadcast_to(sums[:, :1], (laws, len(sums), 1))
-    return np.concatenate([data, redrawn], axis=2)
+    by_law = []
+    for averages in part.finished([totals]):  # the data before the draws of every law
+        data, redrawn = averages.sums[:, :, :1], averages.sums[0, :, 1:]
+        redrawn = redrawn.reshape(len(redrawn), len(laws), draws).transpose(1, 0, 2)
+        both = np.concatenate([np.repeat(data, len(laws), axis=0), redrawn], axis=2)
+        by_law.append(replace(averages, sums=both))
+    return by_law
 
 
 def _whole_clusters(sample: Sample, draws: int) -> Iterator[slice]:
@@ -506,5 +339,223 @@ def _whole_clusters(sample: Sample, draws: int) -> Iterator[slice]:
         at = stop
 
 
-def _chunk(sample: Sample, rows: slice) -> Chunk:
-    return sample.cut(rows, None if sample.weights is None else sample.weights_or_ones)
+@dataclass(frozen=True, eq=False)
+class Spreading:
+    """How sums of residuals vary: of independent rows by a covariance for every family of places.
+
+    Normal numbers, one a row, that the residuals would be multiplied with are not drawn: their
+    sums at all places are normal with a covariance that is itself a sum over rows, so they are
+    drawn from it when all rows have been seen. In a design, numbers of clusters or replicates are
+    drawn and used.
+    """
+
+    draws: int
+    seed: int
+    dtype: DTypeLike
+
+    @property
+    def freedom(self) -> float | None:
+        """Degrees of freedom of a design."""
+        return None
+
+    def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
+        """What is added up over chunks."""
+        families = weights.families if self.draws else []
+        return tuple(np.zeros((len(family),) * 2, self.dtype) for family in families)
+
+    def multiplied_errors(self, partial: PlacesPartial) -> AnyArray:
+        """Weighted residuals of a chunk, in a design times normal numbers, (rows, draws)."""
+        return partial.errors
+
+    def add(self, partial: PlacesPartial, tile: Tile) -> None:
+        """Take in some rows of a chunk at some places; clusters are whole."""
+        if not self.draws:
+            return
+        places, rows, weights = tile
+        shares = weights * partial.multiplied[rows]
+        families = partial.work.places.weights.families
+        for family, into in zip(families, partial.sums.spreading, strict=True):
+            first, last = np.searchsorted(places, [family.start, family.stop])
+            if first < last:
+                some, at = shares[first:last], places[first:last] - family.start
+                into[np.ix_(at, at)] += some @ some.T
+
+    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:
+        """Sums of residuals times normal numbers, (m, draws)."""
+        variance = sums.second[3]
+        drawn = np.empty((variance.size, self.draws))
+        families = weights.families if self.draws else []
+        for part, (family, covariance) in enumerate(zip(families, sums.spreading, strict=True)):
+            some = slice(family.start, family.stop)
+            rng = np.random.default_rng([self.seed, 1, part])
+            drawn[some] = _normal_sums(covariance, variance[some], self.draws, rng)
+        return drawn
+
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:  # noqa: ARG002
+        """Moments as the design has them, given those of independent rows."""
+        return moments
+
+
+def spreading_of(design: Design | None, draws: int, seed: int, dtype: DTypeLike) -> Spreading:
+    """The one that fits a design; None: independent rows."""
+    if design is None:
+        return Spreading(draws, seed, dtype)
+    of_design = _ByReplicates if design.known_by_replicates else _ByClusters
+    return of_design(draws, as_seed(np.random.default_rng([seed, 1])), dtype, design)
+
+
+def _normal_sums(
+    covariance: AnyArray, variance: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Normal numbers with this covariance, (m, draws), whose diagonal is known more precisely.
+
+    What rounding leaves without a root gets one by a little variance that places do not share; so
+    it is where places are more than rows.
+    """
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = covariance / scale / scale[:, None]
+    root: AnyArray = np.eye(variance.size)  # uncorrelated, if nothing helps
+    jitter = 0.0
+    for tried in JITTERS:
+        np.fill_diagonal(correlation, 1 + tried)
+        try:
+            root, jitter = np.linalg.cholesky(correlation), tried
+            break
+        except np.linalg.LinAlgError:
+            continue
+    normals = rng.standard_normal((draws, variance.size)).T
+    return np.asarray(root @ normals * np.sqrt(variance / (1 + jitter))[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class _ByClusters(Spreading):
+    """Clusters, drawn within strata: sums over clusters around the mean of their stratum."""
+
+    design: Design
+
+    @property
+    def freedom(self) -> float:
+        return self.design.freedom
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """What a place keeps of the units: kinds of sums, and how many of each."""
+        return 8, self.design.stratum_count
+
+    def empty(self, weights: Weights) -> tuple[AnyArray, ...]:
+        (kinds, units), m = self.shape, weights.places
+        return np.zeros((m, self.draws)), np.zeros((kinds, m, units))
+
+    def multiplied_errors(self, partial: PlacesPartial) -> AnyArray:
+        rows = partial.chunk.rows
+        return np.asarray(self.multipliers(slice(rows.start, rows.stop)) * partial.errors[:, None])
+
+    def add(self, partial: PlacesPartial, tile: Tile) -> None:
+        places, rows, weights = tile
+        multiplied, totals = partial.sums.spreading
+        multiplied[places] += weights @ partial.multiplied[rows]
+        a, numbers = weights * partial.w[rows], partial.chunk.first + rows
+        totals[:, places] += self.totals(a, partial.e[rows], partial.chunk.p[rows], numbers)
+
+    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:  # noqa: ARG002
+        return sums.spreading[0]
+
+    def _normals(self, units: IntArray) -> AnyArray:
+        draws = np.arange(self.draws, dtype=np.int64)
+        fractions = keyed_fractions(self.seed, units[:, None], draws)
+        return NORMALS.astype(self.dtype)[(fractions * 2**16).astype(np.int64)]
+
+    @cached_property
+    def _factor(self) -> FloatArray:
+        sizes = self.design.stratum_sizes
+        return np.asarray(sizes / np.maximum(sizes - 1, 1))
+
+    def multipliers(self, rows: slice) -> AnyArray:
+        """Normal numbers of some rows, (rows, draws); sums of them vary as the design says."""
+        units, where = np.unique(self.design.units[rows], return_inverse=True)
+        normals = self._normals(units)
+        if self.design.stratum_count > 1:
+            stratum = self.design.stratum_of_unit[units]
+            factor = np.sqrt(self._factor).astype(self.dtype)
+            normals = (normals - self._means[stratum]) * factor[stratum][:, None]
+        return np.asarray(normals[where])
+
+    @cached_property
+    def _means(self) -> AnyArray:
+        """Means of the normal numbers of every stratum, (strata, draws)."""
+        stratum, sizes = self.design.stratum_of_unit, self.design.stratum_sizes
+        order = np.argsort(stratum, kind="stable")
+        sums = np.zeros((sizes.size, self.draws))
+        for at in range(0, order.size, UNITS_AT_ONCE):
+            some = order[at : at + UNITS_AT_ONCE]
+            first = np.flatnonzero(np.diff(stratum[some], prepend=-1))
+            sums[stratum[some[first]]] += np.add.reduceat(self._normals(some), first, axis=0)
+        return (sums / sizes[:, None]).astype(self.dtype)
+
+    def totals(self, a: FloatArray, e: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:
+        """What rows with weights (places, rows) add to totals, (kinds, places, units)."""
+        unit = self.design.units[rows]
+        order = np.argsort(unit, kind="stable")
+        first = np.flatnonzero(np.diff(unit[order], prepend=-1))
+        parts = (a * e, a, a * p)
+        errors, masses, predicted = (np.add.reduceat(x[:, order], first, axis=1) for x in parts)
+        variance, third = worst_moments(masses, predicted)
+        squares = errors**2, errors * masses, masses**2
+        kinds = np.stack([*squares, errors, masses, variance, third, variance**2])
+        if self.design.stratum_count == 1:
+            return np.asarray(kinds.sum(axis=2, keepdims=True))
+        totals = np.zeros((8, len(a), self.design.stratum_count))
+        stratum = self.design.stratum_of_unit[unit[order[first]]]
+        for into, kind in zip(totals, kinds, strict=True):
+            np.add.at(into.T, stratum, kind.T)
+        return totals
+
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
+        ee, em, mm, e, m, *worst = sums.spreading[1]
+        sizes = self.design.stratum_sizes
+        parts = ee - e * e / sizes, -2 * (em - e * m / sizes), mm - m * m / sizes
+        variance = np.stack([(part * self._factor).sum(axis=1) for part in parts])
+        one = self.design.stratum_count == 1  # then multipliers are not centred
+        return replace(
+            moments,
+            by_design=variance,
+            multiplied=ee[:, 0] if one else variance[0],
+            carried=np.stack([kind.sum(axis=1) for kind in (mm, *worst)]),
+        )
+
+
+class _ByReplicates(_ByClusters):
+    """Replicate weights: the sum with each of them."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 2, self.design.replicate_deviations.shape[1]
+
+    def multipliers(self, rows: slice) -> AnyArray:
+        deviations = self.design.replicate_deviations[rows]
+        normals = self._normals(np.arange(deviations.shape[1], dtype=np.int64))
+        return (deviations @ normals).astype(self.dtype)
+
+    def totals(self, a: FloatArray, e: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
+        deviations = self.design.replicate_deviations[rows]
+        return np.stack([(a * e) @ deviations, a @ deviations])
+
+    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
+        errors, masses = sums.spreading[1]
+        # A replicate of the mean is (sum + change) / (mass + change), without linearisation.
+        assert self.design.replication is not None
+        scale = np.sqrt(self.design.replication.scale(errors.shape[1]))
+        mass = moments.mass[:, None]
+        whole = mass + masses / scale
+        factor = np.divide(mass, whole, out=np.ones_like(whole), where=whole > 0) ** 2
+        parts = errors**2, -2 * errors * masses, masses**2
+        # As many equal clusters as replicates have degrees of freedom, and one.
+        count = self.design.freedom + 1
+        variance, third = worst_moments(moments.mass / count, moments.predicted / count)
+        worst = count * variance, count * third, count * variance**2
+        return replace(
+            moments,
+            by_design=np.stack([(part * factor).sum(axis=1) for part in parts]),
+            multiplied=np.square(errors).sum(axis=1),
+            carried=np.stack([moments.second[0], *worst]),
+        )

@@ -13,27 +13,183 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from itrust._core import BoolArray, FloatArray, IntArray
-from itrust.bias.averages import Averages, Moments, polynomial
 from itrust.calibration import (
     from_normal_score,
+    normal_score,
     step_down,
     student_quantile,
     student_tail,
     unadjusted_pvalues,
     upper_score,
 )
+from itrust.nulls import is_symmetric
 
+BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
 MAX_STEPS, PRECISION = 100, 2.0**-40  # of looking for the end of an interval
 TIE = 1e-9  # draws within this share of the largest score count as ties with the data
 FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """How a weighted mean of y - p varies if the bias at its place is b: sums over rows.
+
+    With a_i the weight of row i, survey weight included, and P the weighted mean of p: labels with
+    a mean bias b are taken to be 1 with probability p (1 + b / P) if b is negative, and 0 with
+    probability (1 - p) (1 - b / (1 - P)) if it is positive. So variance and third central
+    moment of sum a_i (y_i - p_i) are polynomials in b, and all is possible from "never" to
+    "always".
+    """
+
+    mass: FloatArray
+    predicted: FloatArray
+    second: FloatArray
+    third: FloatArray
+    squares: FloatArray
+    by_design: FloatArray
+    multiplied: FloatArray
+    carried: FloatArray
+
+    @property
+    def size(self) -> FloatArray:
+        """Effective number of rows, or of clusters, (sum a)^2 / sum a^2, (m,)."""
+        return _ratio(self.mass**2, self.carried[0])
+
+    @property
+    def is_symmetric(self) -> BoolArray:
+        """Whether clusters' sums are nearly symmetric, so that Student's law suffices, (m,)."""
+        return is_symmetric(*self.carried[1:])
+
+    @property
+    def mean_prediction(self) -> FloatArray:
+        """Weighted mean of p, (m,)."""
+        return _ratio(self.predicted, self.mass)
+
+    def central(self, bias: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Variance and third central moment of the sum if the bias is this, (m,) each."""
+        mean = np.nan_to_num(self.mean_prediction, nan=0.5)
+        up = bias > 0
+        room = np.where(up, 1 - mean, mean)
+        c = np.clip(1 - np.abs(bias) / np.where(room > 0, room, 1.0), 0.0, 1.0)
+        # With q = 1 - p the upward case is the downward one of the other label.
+        one, p, pp = self.second
+        q1, q2 = np.where(up, one - p, p), np.where(up, one - 2 * p + pp, pp)
+        variance = c * q1 - c**2 * q2
+        one, p, pp, ppp = self.third
+        r1 = np.where(up, one - p, p)
+        r2 = np.where(up, one - 2 * p + pp, pp)
+        r3 = np.where(up, one - 3 * p + 3 * pp - ppp, ppp)
+        skew = c * r1 - 3 * c**2 * r2 + 2 * c**3 * r3
+        return np.maximum(variance, 0.0), np.where(up, -skew, skew)
+
+    def take(self, places: IntArray) -> Moments:
+        return Moments(**{name: part[..., places] for name, part in vars(self).items()})
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
+    """Sum of coefficients (k, m) times powers of `at`, (m,)."""
+    return np.asarray(polyval(at, coefficients, tensor=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Sums of weighted residuals at m places."""
+
+    sums: FloatArray  # (laws, m, 1 + draws), data first
+    multiplied: FloatArray  # (m, draws), residuals times normal numbers
+    spread: FloatArray
+    residual: FloatArray
+    moments: Moments
+    freedom: float | None  # of a design
+    rows: IntArray
+    total: float
+
+    @property
+    def freedom_at_places(self) -> FloatArray | None:
+        """Degrees of freedom at every place of a design, (m,)."""
+        if self.freedom is None:
+            return None
+        return np.minimum(self.freedom, np.nan_to_num(self.moments.size) - 1)
+
+    def take(self, places: IntArray) -> Averages:
+        parts = {name: vars(self)[name][places] for name in ("multiplied", "spread", "residual")}
+        moments, rows = self.moments.take(places), self.rows[places]
+        return replace(self, sums=self.sums[:, places], moments=moments, rows=rows, **parts)
+
+    @property
+    def values(self) -> FloatArray:
+        """Weighted mean residual of the data, (m,); NaN where no row counts."""
+        return _ratio(self.residual, self.moments.mass)
+
+    @property
+    def stderr(self) -> FloatArray:
+        """Standard error of the values, from how much residuals vary in the design, (m,)."""
+        variance = polynomial(self.moments.by_design, np.nan_to_num(self.values))
+        return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
+
+    @property
+    def inflation(self) -> FloatArray:
+        """How much the design adds to the variance, at least 1, (m,)."""
+        if self.freedom is None:
+            return np.ones(self.residual.size)
+        b, size = np.nan_to_num(self.values), self.moments.size
+        plain = polynomial(self.moments.squares, b)
+        ratio = _ratio(polynomial(self.moments.by_design, b), plain)
+        return np.fmax(1.0, ratio * np.fmax(_ratio(size, size - 1), 1.0))
+
+    def null_scales(self) -> tuple[FloatArray, FloatArray]:
+        """Variance and skewness of the sums under "no row has a bias", (laws, m) each.
+
+        Labels of independent rows have closed forms; of those that are alike within clusters, the
+        draws tell, the data among them.
+        """
+        if self.freedom is not None:
+            variance = np.square(self.sums).mean(axis=2)
+            third = (self.sums**3).mean(axis=2)
+        else:
+            variance, third = (part[None] for part in self.moments.central(0.0))
+        lively = variance > 1e-12 * self.moments.second[0]
+        scale = np.where(lively, variance, 1.0)
+        return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
+
+    def null_scores(self, *, studentised: bool) -> FloatArray:
+        """Normal scores under "no row has a bias", data first, (laws, m, 1 + draws).
+
+        With `studentised`, a place whose residuals vary more than p (1 - p) says is divided by
+        how much they do: the score then also holds where biases of its rows cancel.
+        """
+        scores = np.empty(self.sums.shape)
+        # Rows that cannot vary have no draws; a residual there is a label called impossible.
+        impossible = np.abs(self.residual) > 1e-9 * np.maximum(self.moments.mass, 1e-300)
+        for law, (variance, skewness) in enumerate(zip(*self.null_scales(), strict=True)):
+            lively = variance > 0
+            scale = np.where(lively, variance, 1.0)[:, None]
+            scores[law] = self.sums[law] / np.sqrt(scale)
+            if studentised and self.freedom is None:
+                scores[law] /= np.sqrt(np.maximum(self.spread / scale, 1.0))
+            scores[law] = normal_score(scores[law], skewness[:, None])
+            scores[law, ~lively] = 0.0
+            beyond = ~lively & impossible
+            scores[law, beyond, 0] = BEYOND_DOUBT * np.sign(self.residual[beyond])
+        return scores
+
+    def multiplier_scores(self) -> FloatArray:
+        """Standard normal at every place, correlated as the estimates are, (m, draws)."""
+        spread = self.moments.multiplied
+        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+        return np.asarray(self.multiplied / scale[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +252,13 @@ def null_band(averages: Averages, critical: FloatArray, by_design: float) -> Ban
         for side, (sign, widest) in enumerate(((-1, np.fmin), (1, np.fmax))):
             own = from_normal_score(np.full(mass.size, sign * reach), skewness) * scale / mass
             ends[side] = widest(ends[side], np.where(still, 0.0, own))
-    if averages.has_clusters:
+    freedom = averages.freedom_at_places
+    if freedom is not None:
         symmetric = moments.is_symmetric
-        reached = _student_reach(np.full(mass.size, by_design), _freedom(averages))
+        some = freedom > MIN_FREEDOM
+        normal_tail = ndtr(-np.full(mass.size, by_design))
+        reached = student_quantile(normal_tail, np.where(some, freedom, 1.0))
+        reached = np.where(some, reached, np.inf)
         spread = reached * np.sqrt(np.maximum(moments.by_design[0], 0.0)) / mass
         ends = [
             np.where(symmetric, sign * spread, np.where(np.isnan(end), sign * 1.0, end))
@@ -159,14 +319,6 @@ class Shares:
         return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
 
 
-class Verdicts(NamedTuple):
-    """Intervals and p-values of m places, which agree at alpha."""
-
-    band: Band
-    unadjusted: FloatArray
-    adjusted: FloatArray
-
-
 def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
     """Null band, confidence band and p-values of points, where any bias of a neighbour counts.
 
@@ -180,14 +332,9 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
     multiplied = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
     reach = critical_value(multiplied, alpha)
     zero = np.abs(zero_scores(averages))
-    if averages.has_clusters:
-        pvalues = np.maximum(
-            _at_least(multiplied, zero),
-            _where_redrawn(
-                averages,
-                [_at_least(own, score[:, 0]) for own, score in zip(maxima, redrawn, strict=True)],
-            ),
-        )
+    if averages.freedom is not None:
+        by_law = [_at_least(*pair) for pair in zip(maxima, redrawn[:, :, 0], strict=True)]
+        pvalues = np.maximum(_at_least(multiplied, zero), _where_redrawn(averages, by_law))
         band = confidence_band(averages, reach)
     else:
         # The score of the band at 0 is nearly that of the redraws; both have to be beyond.
@@ -195,22 +342,18 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
         rounding = TIE * np.abs(redrawn).max(initial=0.0)
         pvalues = _at_least(maxima[0], observed - rounding)
         band = confidence_band(averages, reach, float(at_zero[0]))
-    null = _including(null_band(averages, at_zero, reach), averages.values, pvalues > alpha)
+    null = null_band(averages, at_zero, reach)
+    # No value leaves the null band whose p-value does not say so.
+    inside = np.where(pvalues > alpha, averages.values, np.nan)
+    null = Band(np.fmin(null.lower, inside), np.fmax(null.upper, inside))
     return null, _backed(band, pvalues <= alpha), pvalues
 
 
 def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:
     """The largest p-values of all laws; 0 where clusters' sums are symmetric, 1 without laws."""
     largest = np.max(pvalues, axis=0) if len(pvalues) else np.ones(averages.residual.size)
-    symmetric = averages.has_clusters and averages.moments.is_symmetric
+    symmetric = averages.freedom is not None and averages.moments.is_symmetric
     return np.where(symmetric, 0.0, largest)
-
-
-def _including(band: Band, values: FloatArray, kept: BoolArray) -> Band:
-    """A null band that no value leaves whose p-value does not say so."""
-    lower = np.where(kept, np.fmin(band.lower, values), band.lower)
-    upper = np.where(kept, np.fmax(band.upper, values), band.upper)
-    return Band(lower, upper)
 
 
 def _backed(band: Band, backed: BoolArray) -> Band:
@@ -226,8 +369,8 @@ def judged(
     *,
     simultaneous: bool = True,
     shares: Shares | None = None,
-) -> Verdicts:
-    """Intervals and p-values of groups of rows, together or each alone.
+) -> list[dict[str, float]]:
+    """Rates, intervals and p-values of groups of rows, together or each alone.
 
     Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
     that also give the intervals.
@@ -247,8 +390,19 @@ def judged(
         reach = np.asarray(ndtri(1 - alpha / 2))
         unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
-    band = confidence_band(averages, reach)
-    return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
+    band = _backed(confidence_band(averages, reach), adjusted <= alpha)
+    predicted = averages.moments.mean_prediction
+    columns = {
+        "predicted": predicted,
+        "observed": predicted + averages.values,
+        "lower": band.lower,
+        "upper": band.upper,
+        "stderr": averages.stderr,
+        "unadjusted_pvalue": unadjusted,
+        "pvalue": adjusted,
+    }
+    rows = np.column_stack(list(columns.values())).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def zero_scores(averages: Averages) -> FloatArray:
@@ -281,8 +435,7 @@ class MeanLaw:
         excess = np.maximum(polynomial(moments.squares, b) - labels, 0.0)
         astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
         astray = np.where(excess > 0, astray, 0.0)
-        freedom = _freedom(averages) if averages.has_clusters else None
-        return cls(moments, averages.inflation, excess, astray, freedom)
+        return cls(moments, averages.inflation, excess, astray, averages.freedom_at_places)
 
     def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
         """Of the sum: that of labels and the excess; of residuals where labels go astray."""
@@ -309,25 +462,11 @@ class MeanLaw:
         score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
         # No room for any variation: nothing but the bias itself is compatible.
         score = np.where((variance > 0) | (away == 0), score, np.inf)
-        return score if self.freedom is None else _student_score(score, self.freedom)
-
-
-def _freedom(averages: Averages) -> FloatArray:
-    """Degrees of freedom at every place of a design, (m,)."""
-    assert averages.freedom is not None
-    return np.minimum(averages.freedom, np.nan_to_num(averages.moments.size) - 1)
-
-
-def _student_score(score: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
-    some = freedom > MIN_FREEDOM
-    return np.where(some, -ndtri(student_tail(score, np.where(some, freedom, 1.0))), 0.0)
-
-
-def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
-    """The inverse: how far Student's law goes where a normal one goes this far."""
-    some = freedom > MIN_FREEDOM
-    return np.where(some, student_quantile(ndtr(-score), np.where(some, freedom, 1.0)), np.inf)
+        if self.freedom is None:
+            return score
+        some = self.freedom > MIN_FREEDOM  # 0 where a cluster or so is all there is
+        tail = student_tail(score, np.where(some, self.freedom, 1.0))
+        return np.where(some, -ndtri(tail), 0.0)
 
 
 def _last_with_room(

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from itrust._core import (
     listed,
     signed,
 )
-from itrust.bias.averages import Averages, PlaceSet
-from itrust.bias.bands import Verdicts, judged
-from itrust.bias.redraws import PlacesPlan, Redraws, names_of
+from itrust.bias.averages import PlaceSet
+from itrust.bias.bands import Averages, judged
+from itrust.bias.redraws import Question, Redraws, names_of
 from itrust.bias.weights import Members
 from itrust.data import (
     MAX_VALUES,
@@ -357,7 +357,7 @@ def group_plan(
     simultaneous: bool = True,
     crossings: bool = True,
     most: int | None = None,
-) -> GroupPlan:
+) -> Question[GroupTable]:
     """Choose the groups; what is summed over the rows then makes a `GroupTable`."""
     sample = redraws.sample
     checked_count(pool, "pool", at_least=0)
@@ -372,15 +372,19 @@ def group_plan(
             value=names,
             details={"known": listed([*sample.names, PREDICTION])},
         )
-    valued = [Valued.of(redraws, name) for name in chosen]
-    notes = tuple(note for own in valued for note in own.notes(most))
-    valued = [own if most is None else own.most_frequent(most) for own in valued]
+    valued, notes = [], []
+    for covariate in (Valued.of(redraws, name) for name in chosen):
+        frequent = covariate if most is None else covariate.most_frequent(most)
+        valued.append(frequent)
+        if frequent.values.size < covariate.values.size:
+            name, levels = covariate.column.name, f"{covariate.values.size:,} levels"
+            notes.append(f"{name!r} has {levels}: its {most:,} most frequent ones are groups")
     groups = group_predicates(valued, pool, deepest=len(valued) if crossings else 1)
     if len(groups) > MAX_GROUPS:  # most crossings of rare levels have no rows
         possible = len(groups)
         groups = [where for where in groups if where.rows(sample.points).any()]
         if redraws.extract is not None and len(groups) < possible:
-            notes = (*notes, f"groups without any of {sample.n:,} random rows are left out")
+            notes.append(f"groups without any of {sample.n:,} random rows are left out")
     if len(groups) > MAX_GROUPS:
         made = counted(len(groups), "group")
         raise InputError(
@@ -391,60 +395,28 @@ def group_plan(
             settings=[Setting("pool", 30)],
             details={"chosen": ", ".join(chosen)},
         )
-    return GroupPlan(redraws, tuple(groups), simultaneous, notes)
 
-
-@dataclass(frozen=True, eq=False)
-class GroupPlan(PlacesPlan[GroupTable]):
-    """Groups whose bias is wanted, before labels are redrawn."""
-
-    groups: tuple[Predicate, ...]
-    simultaneous: bool
-    notes: tuple[str, ...] = ()
-    title: ClassVar[str] = "groups"
-
-    @property
-    def places(self) -> PlaceSet:
-        return PlaceSet(Members(self.groups), spread=True)
-
-    def finished(self, averages: Averages) -> GroupTable:
-        redraws, some = self.redraws, np.flatnonzero(averages.rows)
+    def finished(averages: Averages) -> GroupTable:
+        some = np.flatnonzero(averages.rows)
         averages = averages.take(some)
-        verdicts = judged(averages, redraws.alpha, simultaneous=self.simultaneous)
+        rates = judged(averages, redraws.alpha, simultaneous=simultaneous)
         moments = averages.moments
         shares, sizes = moments.mass / averages.total, moments.size
-        groups = tuple(
+        table = tuple(
             GroupBias(
-                where=self.groups[number],
+                where=groups[number],
                 rows=int(averages.rows[k]),
                 size=float(sizes[k]),
-                enough=FEW_ROWS if redraws.sample.cluster is None else FEW_CLUSTERS,
+                enough=FEW_ROWS if sample.cluster is None else FEW_CLUSTERS,
                 share=float(shares[k]),
-                **rates,
+                **rates[k],
             )
-            for k, (number, rates) in enumerate(
-                zip(some.tolist(), rates_of(averages, verdicts), strict=True)
-            )
+            for k, number in enumerate(some.tolist())
         )
-        settings = redraws.settings
-        settings["notes"] = (*settings["notes"], *self.notes)
-        return GroupTable(groups=groups, simultaneous=self.simultaneous, **settings)
+        settings = redraws.settings | {"notes": (*redraws.notes, *notes)}
+        return GroupTable(groups=table, simultaneous=simultaneous, **settings)
 
-
-def rates_of(averages: Averages, verdicts: Verdicts) -> list[dict[str, float]]:
-    """What `PartBias` says of every place beside its rows."""
-    predicted, band = averages.moments.mean_prediction, verdicts.band
-    columns = {
-        "predicted": predicted,
-        "observed": predicted + averages.values,
-        "lower": band.lower,
-        "upper": band.upper,
-        "stderr": averages.stderr,
-        "unadjusted_pvalue": verdicts.unadjusted,
-        "pvalue": verdicts.adjusted,
-    }
-    table = np.column_stack(list(columns.values())).tolist()
-    return [dict(zip(columns, row, strict=True)) for row in table]
+    return Question(redraws, PlaceSet(Members(groups), spread=True), finished, "groups")
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,18 +438,15 @@ class Valued:
             missing = column.missing
             values, counts = np.unique(column.values[~missing], return_counts=True)
             return cls(column, values, counts, bool(missing.any()))
-        assert extract is not None
         in_order = column.levels if column.is_category else sorted(known.values)
         ordered = [value for value in in_order if value in known.values]
         counts = np.array([known.values[value] for value in ordered], dtype=np.int64)
-        has_missing = int(counts.sum()) < extract.n
-        if not column.is_category:
-            column = replace(column, values=np.array(ordered))
-            return cls(column, np.array(ordered), counts, has_missing)
-        codes = tuple(known.codes[level] for level in ordered) if known.codes else ()
-        values = np.arange(len(ordered))
-        column = replace(column, values=values, levels=tuple(ordered), codes=codes)
-        return cls(column, values, counts, has_missing)
+        values = np.arange(len(ordered)) if column.is_category else np.array(ordered)
+        column = replace(column, values=values)
+        if column.is_category:
+            codes = tuple(known.codes[level] for level in ordered) if known.codes else ()
+            column = replace(column, levels=tuple(ordered), codes=codes)
+        return cls(column, values, counts, int(counts.sum()) < redraws.n)
 
     @property
     def is_cut(self) -> bool:
@@ -490,13 +459,6 @@ class Valued:
             return self
         kept = np.sort(np.argsort(-self.counts, kind="stable")[:most])
         return replace(self, values=self.values[kept], counts=self.counts[kept])
-
-    def notes(self, most: int | None) -> list[str]:
-        """Say so where rare levels are no groups."""
-        if most is None or self.is_cut or self.values.size <= most:
-            return []
-        levels = f"{self.values.size:,} levels"
-        return [f"{self.column.name!r} has {levels}: its {most:,} most frequent ones are groups"]
 
 
 def group_predicates(valued: Sequence[Valued], pool: int, deepest: int) -> list[Predicate]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +30,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import Averages, PlaceSet, average
-from itrust.bias.bands import Band, flagged
+from itrust.bias.averages import PlaceSet, average
+from itrust.bias.bands import Averages, Band, flagged
 from itrust.bias.groups import GroupTable, group_plan
-from itrust.bias.redraws import PlacesPlan, Redraws
+from itrust.bias.redraws import Question, Redraws
 from itrust.bias.slices import HALVES, SliceTable, halves_of, slices_of
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import Column, Points, Population, Sample, Scan
@@ -187,13 +187,13 @@ class LocalBias(Result):
         LocalBias
             With the same rows, widths and draws.
         """
-        return self._plan(_points_of(other, self.sample)).made()
+        return self._question(_points_of(other, self.sample)).made()
 
-    def _plan(self, points: Points, **changes: Any) -> LocalPlan:
-        """The same question about other points."""
-        names = ("redraws", "whole", "kernel", "cut", "min_neighbours", "notes")
-        settings = {name: getattr(self, name) for name in names}
-        return LocalPlan(points=points, rows=None, **settings | changes)
+    def _question(self, points: Points, **changes: Any) -> Question[LocalBias]:
+        """The same about other points."""
+        changes |= {"points": points, "rows": None}
+        asked = [changes.get(name, getattr(self, name)) for name in ASKED]
+        return question_at(*asked, begun=time.perf_counter())
 
     def groups(self, *names: str, **settings: Any) -> GroupTable:
         """Give the bias by group and crossing of groups, from all rows.
@@ -245,9 +245,9 @@ class LocalBias(Result):
         BiasCurve
             One curve for each group.
         """
-        from itrust.bias.pictures import CurvePlan, picture_of
+        from itrust.bias.pictures import curve_plan
 
-        curve: BiasCurve = picture_of(CurvePlan, self._again(settings), name, by, **settings)
+        curve: BiasCurve = self._picture(curve_plan, (name, by), settings)
         return curve
 
     def map(self, first: str, second: str, **settings: Any) -> BiasMap:
@@ -265,10 +265,18 @@ class LocalBias(Result):
         BiasMap
             Bias and p-value of every cell.
         """
-        from itrust.bias.pictures import MapPlan, picture_of
+        from itrust.bias.pictures import map_plan
 
-        picture: BiasMap = picture_of(MapPlan, self._again(settings), first, second, **settings)
+        picture: BiasMap = self._picture(map_plan, (first, second), settings)
         return picture
+
+    def _picture(self, planned: Any, names: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        from itrust.bias.pictures import Ground, pictures_of
+
+        redraws = self._again(settings)
+        neighbours = settings.pop("min_neighbours", MIN_NEIGHBOURS)
+        plan = planned(Ground(redraws.sample), *names, **settings)
+        return pictures_of(redraws, [plan], min_neighbours=neighbours)[0]
 
     def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
@@ -435,15 +443,15 @@ def local_plan(
     min_neighbours: int = MIN_NEIGHBOURS,
     kernel: LocalKernel | HeldOut | None = None,
     cut: float = CUT,
-) -> LocalPlan:
+) -> Question[LocalBias]:
     """Choose points and widths; what is summed over the rows then makes a `LocalBias`."""
     checked_count(min_neighbours, "min_neighbours")
     sample, begun = redraws.sample, time.perf_counter()
     fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws)
     redraws = redraws.again(fitted)
     points, rows = _own_points(redraws, sample) if at is None else (_points_of(at, sample), None)
-    said = (*notes, *redraws.notes)
-    return LocalPlan(redraws, sample, points, rows, chosen, cut, int(min_neighbours), said, begun)
+    settings = chosen, cut, int(min_neighbours), (*notes, *redraws.notes)
+    return question_at(redraws, sample, points, rows, *settings, begun=begun)
 
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
@@ -540,39 +548,26 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     return float(w @ (e - predicted) ** 2 / w.sum())
 
 
-@dataclass(frozen=True, eq=False)
-class LocalPlan(PlacesPlan[LocalBias]):
-    """Points and widths of a local bias, before labels are redrawn; as for `LocalBias`."""
+ASKED = ("redraws", "whole", "points", "rows", "kernel", "cut", "min_neighbours", "notes")
 
-    whole: Sample
-    points: Points
-    rows: IntArray | None
-    kernel: LocalKernel
-    cut: float
-    min_neighbours: int
-    notes: tuple[str, ...]
-    begun: float = field(default_factory=time.perf_counter)
-    title: ClassVar[str] = "local bias"
 
-    @property
-    def places(self) -> PlaceSet:
-        return PlaceSet(Neighbours(self.points, self.kernel, self.cut))
+def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
+    """What is asked at some points: the first eight of `LocalBias`, in the order of `ASKED`."""
+    redraws, _, points, _, kernel, cut, min_neighbours, _ = asked
 
-    def finished(self, averages: Averages) -> LocalBias:
+    def finished(averages: Averages) -> LocalBias:
         size = np.nan_to_num(averages.moments.size)
-        enough = np.flatnonzero(size >= self.min_neighbours)
+        enough = np.flatnonzero(size >= min_neighbours)
         known = averages.take(enough)
 
         def at_all(part: FloatArray) -> FloatArray:
-            filled = np.full(len(self.points), np.nan)
+            filled = np.full(len(points), np.nan)
             filled[enough] = part
             return filled
 
-        null_band, band, pvalues = flagged(known, self.redraws.alpha)
-        on_points = _notes_on_points(self.points, self.redraws.sample, self.kernel)
-        settings = {name: value for name, value in vars(self).items() if name != "begun"}
+        null_band, band, pvalues = flagged(known, redraws.alpha)
         return LocalBias(
-            **settings,
+            **dict(zip(ASKED, asked, strict=True)),
             values=at_all(known.values),
             stderr=at_all(known.stderr),
             size=size,
@@ -580,9 +575,11 @@ class LocalPlan(PlacesPlan[LocalBias]):
             null_band=Band(at_all(null_band.lower), at_all(null_band.upper)),
             band=Band(at_all(band.lower), at_all(band.upper)),
             pvalues=at_all(pvalues),
-            elapsed=time.perf_counter() - self.begun,
-            notes_on_points=tuple(on_points),
+            notes_on_points=tuple(_notes_on_points(points, redraws.sample, kernel)),
+            elapsed=time.perf_counter() - begun,
         )
+
+    return Question(redraws, PlaceSet(Neighbours(points, kernel, cut)), finished, "local bias")
 
 
 @dataclass(frozen=True)
@@ -621,9 +618,9 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     chooser, other = halves
     some = np.sort(smallest_tickets(tickets(1, len(bias)), MAX_PLACES))
     redraws = replace(bias.redraws, sample=chooser, extract=None)
-    plan = bias._plan(bias.points.take(some), redraws=redraws, whole=chooser, notes=())
-    places = plan.made()
-    means = average(other, plan.places.weights, title="other half")
+    question = bias._question(bias.points.take(some), redraws=redraws, whole=chooser, notes=())
+    places = question.made()
+    means = average(other, question.places.weights, title="other half")
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
     measured = []
     for sign in (1, -1):

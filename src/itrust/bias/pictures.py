@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from itrust._core import (
 )
 from itrust.bias.averages import PlaceSet, average_all
 from itrust.bias.bands import Band
-from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, LocalPlan, cells
+from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells, question_at
 from itrust.bias.redraws import Redraws, names_of
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import (
@@ -144,47 +143,44 @@ class Ground:
 
     def shares_known(self, plans: Sequence[PicturePlan], min_neighbours: int) -> list[float]:
         """Tell at how many places there are rows enough; no label is looked at."""
-        averages = average_all(self.sample, [plan.places for plan in plans], (), 0, 0)
+        averages = average_all(self.sample, [plan.places for plan in plans])
         sizes = (np.nan_to_num(means.moments.size) for means in averages)
         return [float((size >= min_neighbours).mean()) for size in sizes]
 
+    def plan(
+        self,
+        columns: Sequence[Column],
+        exact: Sequence[str],
+        drawn: Callable[[LocalBias], Any],
+        width: float | None = None,
+    ) -> PicturePlan:
+        """Ask at places that some columns give, and match some of them exactly."""
+        sample = self.sample
+        known = tuple(c for c in columns if c.name in sample.names)
+        others = [c.values for c in columns if c.name not in sample.names]
+        names, prediction = [c.name for c in known], bool(others)
+        key = frozenset(names), frozenset(exact), prediction, str(width)
+        if key not in self.kernels:
+            self.kernels[key] = neighbour_kernel(
+                sample.points, names, exact=exact, prediction=prediction, width=width
+            )
+        points = Points(others[0] if others else np.zeros(len(columns[0])), known)
+        notes = tuple(_without_place(sample, names, exact))
+        return PicturePlan(points, self.kernels[key], notes, drawn)
+
 
 @dataclass(frozen=True, eq=False)
-class PicturePlan(ABC):
+class PicturePlan:
     """A picture before its bias is known: where it asks for the bias, and who is near there."""
 
     points: Points
     kernel: LocalKernel
     notes: tuple[str, ...]
-
-    @classmethod
-    def over(
-        cls,
-        ground: Ground,
-        columns: tuple[Column, ...],
-        exact: Sequence[str],
-        *more: Any,
-        width: float | None = None,
-    ) -> Self:
-        """Ask at places that some columns give, and match some of them exactly."""
-        sample, kernels = ground.sample, ground.kernels
-        known = tuple(c for c in columns if c.name in sample.names)
-        others = [c.values for c in columns if c.name not in sample.names]
-        names, prediction = [c.name for c in known], bool(others)
-        key = frozenset(names), frozenset(exact), prediction, str(width)
-        if key not in kernels:
-            settings: dict[str, Any] = {"exact": exact, "prediction": prediction, "width": width}
-            kernels[key] = neighbour_kernel(sample.points, names, **settings)
-        points = Points(others[0] if others else np.zeros(len(columns[0])), known)
-        return cls(points, kernels[key], tuple(_without_place(sample, names, exact)), *more)
+    drawn: Callable[[LocalBias], Any]
 
     @property
     def places(self) -> PlaceSet:
         return PlaceSet(Neighbours(self.points, self.kernel))
-
-    @abstractmethod
-    def drawn(self, bias: LocalBias) -> Any:
-        """Give the picture."""
 
 
 def pictures_of(
@@ -198,19 +194,11 @@ def pictures_of(
             begun = time.perf_counter()
             averages = redraws.averages(*(plan.places for plan in some), title="curves and maps")
             for plan, means in zip(some, averages, strict=True):
-                settings = (CUT, int(min_neighbours), (*plan.notes, *redraws.notes), begun)
-                asked = (redraws, redraws.sample, plan.points, None, plan.kernel, *settings)
-                pictures.append(plan.drawn(LocalPlan(*asked).finished(means)))
+                settings = plan.kernel, CUT, int(min_neighbours), (*plan.notes, *redraws.notes)
+                asked = redraws, redraws.sample, plan.points, None, *settings
+                pictures.append(plan.drawn(question_at(*asked, begun=begun).finished(means)))
                 advance(BANDS)
     return pictures
-
-
-def picture_of(
-    kind: Any, redraws: Redraws, *names: Any, min_neighbours: int = MIN_NEIGHBOURS, **settings: Any
-) -> Any:
-    """One of them, of the rows of the redraws."""
-    plan = kind.of(Ground(redraws.sample), *names, **settings)
-    return pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
 
 
 def _passes_over(plans: Sequence[PicturePlan]) -> list[list[PicturePlan]]:
@@ -389,60 +377,50 @@ def bias_curve(
     ['region = north', 'region = south', 'region = west']
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    settings: dict[str, Any] = {"width": width, "points": points, "min_neighbours": min_neighbours}
-    curve: BiasCurve = picture_of(CurvePlan, redraws, name, by, **settings)
+    plan = curve_plan(Ground(redraws.sample), name, by, points=points, width=width)
+    curve: BiasCurve = pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
     return curve
 
 
-@dataclass(frozen=True, eq=False)
-class CurvePlan(PicturePlan):
-    """A curve before its bias is known."""
+def curve_plan(
+    ground: Ground,
+    name: str,
+    by: str | Sequence[str] = (),
+    *,
+    points: int = POINTS,
+    width: float | None = None,
+) -> PicturePlan:
+    """Check and settle where a curve asks for the bias; see `bias_curve`."""
+    sample = ground.sample
+    column = column_of(sample.points, name)
+    if not has_order(column):
+        few = "order" if column.is_category else f"more than {MAX_VALUES} values"
+        problem = f"has no {few}, so it has no curve; use bias_groups(sample, {{value}})"
+        raise InputError(f"{{value}} {problem}", argument="name", value=name)
+    axis, names = axis_of(column, points), names_of(by)
+    if name in names:
+        problem = "{value} cannot be both the covariate of the curve and a group"
+        raise InputError(problem, argument="by", value=name)
+    groups, codes = zip(*combinations_of(sample, names), strict=True)
+    grid = len(axis.column)
+    along = axis.column.take(np.tile(np.arange(grid), len(groups)))
+    crossed = (
+        replace(c, values=np.repeat(values, grid).astype(c.values.dtype))
+        for c, values in zip(map(sample.column, names), np.array(codes).T, strict=True)
+    )
 
-    axis: Axis
-    by: tuple[str, ...]
-    groups: tuple[Predicate, ...]
-
-    @classmethod
-    def of(
-        cls,
-        ground: Ground,
-        name: str,
-        by: str | Sequence[str] = (),
-        *,
-        points: int = POINTS,
-        width: float | None = None,
-    ) -> CurvePlan:
-        """Check and settle where the curve asks for the bias; see `bias_curve`."""
-        sample = ground.sample
-        column = column_of(sample.points, name)
-        if not has_order(column):
-            few = "order" if column.is_category else f"more than {MAX_VALUES} values"
-            problem = f"has no {few}, so it has no curve; use bias_groups(sample, {{value}})"
-            raise InputError(f"{{value}} {problem}", argument="name", value=name)
-        axis, names = axis_of(column, points), names_of(by)
-        if name in names:
-            problem = "{value} cannot be both the covariate of the curve and a group"
-            raise InputError(problem, argument="by", value=name)
-        groups, codes = zip(*combinations_of(sample, names), strict=True)
-        grid = len(axis.column)
-        along = axis.column.take(np.tile(np.arange(grid), len(groups)))
-        crossed = (
-            replace(c, values=np.repeat(values, grid).astype(c.values.dtype))
-            for c, values in zip(map(sample.column, names), np.array(codes).T, strict=True)
-        )
-        return cls.over(ground, (along, *crossed), names, axis, names, groups, width=width)
-
-    def drawn(self, bias: LocalBias) -> BiasCurve:
-        points, grid = bias.sample.points, len(self.axis.column)
-        missing, along = column_of(points, self.axis.name).missing, self.axis.positions
+    def drawn(bias: LocalBias) -> BiasCurve:
+        rows, missing = bias.sample.points, column_of(bias.sample.points, name).missing
         parts = []
-        for k, where in enumerate(self.groups):
+        for k, where in enumerate(groups):
             some = np.arange(k * grid, (k + 1) * grid)
             values, size, pvalues = bias.values[some], bias.size[some], bias.pvalues[some]
             bands = bias.band.take(some), bias.null_band.take(some)
-            rows = int((where.rows(points) & ~missing).sum())
-            parts.append(CurvePart(where, along, values, size, pvalues, *bands, rows))
-        return BiasCurve(self.axis, self.by, tuple(parts), bias)
+            count = int((where.rows(rows) & ~missing).sum())
+            parts.append(CurvePart(where, axis.positions, values, size, pvalues, *bands, count))
+        return BiasCurve(axis, names, tuple(parts), bias)
+
+    return ground.plan([along, *crossed], names, drawn, width)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -547,37 +525,26 @@ def bias_map(
     (3, 40)
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    settings = {"points": points, "min_neighbours": min_neighbours}
-    picture: BiasMap = picture_of(MapPlan, redraws, first, second, **settings)
+    plan = map_plan(Ground(redraws.sample), first, second, points=points)
+    picture: BiasMap = pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
     return picture
 
 
-@dataclass(frozen=True, eq=False)
-class MapPlan(PicturePlan):
-    """A map before its bias is known."""
+def map_plan(ground: Ground, *names: str, points: int = SIDE) -> PicturePlan:
+    """Check and settle where a map asks for the bias; see `bias_map`."""
+    if names[0] == names[1]:
+        problem = "a map needs two different covariates, not {value} twice"
+        raise InputError(problem, value=names[0])
+    across, up = (axis_of(column_of(ground.sample.points, name), points) for name in names)
+    shape = (len(up.column), len(across.column))
+    rows, columns = (index.ravel() for index in np.indices(shape))
+    exact = [axis.name for axis in (across, up) if axis.labels]
 
-    axes: tuple[Axis, Axis]
-
-    @classmethod
-    def of(cls, ground: Ground, *names: str, points: int = SIDE) -> MapPlan:
-        """Check and settle where the map asks for the bias; see `bias_map`."""
-        if names[0] == names[1]:
-            raise InputError(
-                "a map needs two different covariates, not {value} twice", value=names[0]
-            )
-        across, up = (axis_of(column_of(ground.sample.points, name), points) for name in names)
-        columns = (
-            across.column.take(np.tile(np.arange(len(across.column)), len(up.column))),
-            up.column.take(np.repeat(np.arange(len(up.column)), len(across.column))),
-        )
-        exact = [axis.name for axis in (across, up) if axis.labels]
-        return cls.over(ground, columns, exact, (across, up))
-
-    def drawn(self, bias: LocalBias) -> BiasMap:
-        across, up = self.axes
-        shape = (len(up.column), len(across.column))
+    def drawn(bias: LocalBias) -> BiasMap:
         values, pvalues = bias.values.reshape(shape), bias.pvalues.reshape(shape)
-        return BiasMap(self.axes, values, pvalues, bias.size.reshape(shape), bias)
+        return BiasMap((across, up), values, pvalues, bias.size.reshape(shape), bias)
+
+    return ground.plan([across.column.take(columns), up.column.take(rows)], exact, drawn)
 
 
 @dataclass(frozen=True, eq=False)

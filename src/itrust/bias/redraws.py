@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from itrust._core import InputError, Rng, as_seed, checked_reach, counted
-from itrust.bias.averages import Averages, PlaceSet, average_all
+from itrust.bias.averages import PlaceSet, average_all
+from itrust.bias.bands import Averages
 from itrust.calibration import null_warnings
 from itrust.data import Extract, Sample, Scan, Source, checked_sample, rows_at_hand
 from itrust.engines import Auto, Engine, EngineChoice, Survey, as_engine
@@ -42,11 +43,20 @@ class Redraws:
         parts: int = 1,
         engine: EngineChoice = "auto",
     ) -> Redraws:
-        """Check the rows and the settings."""
+        """Check the rows and the settings; of very many rows, random ones are at hand.
+
+        Rows that come from a design are loaded: their clusters have to stay whole.
+        """
         number, seed = checked_reach(draws, alpha, parts), as_seed(rng)
-        chosen = as_engine(engine)
-        whole, extract = at_hand(sample, chosen)
-        return cls(whole, places_null(whole), number, seed, float(alpha), extract, chosen)
+        chosen, rows = as_engine(engine), sample
+        if isinstance(rows, Scan) and not rows.is_simple:
+            rows = rows.load()
+        if not isinstance(rows, Scan):
+            rows = checked_sample(rows)
+            if not rows.design.is_simple or rows.n <= rows_at_hand():
+                return cls(rows, places_null(rows), number, seed, float(alpha), None, chosen)
+        extract = chosen.extract(rows)
+        return cls.of_extract(extract, alpha=float(alpha), draws=number, seed=seed, engine=chosen)
 
     @classmethod
     def of_extract(
@@ -75,9 +85,9 @@ class Redraws:
 
     def averages(self, *sets: PlaceSet, title: str) -> list[Averages]:
         """Mean residuals of the data and of every redraw at some places, over all rows."""
+        asked = (self.source, sets, self.laws, self.draws, self.seed)
         survey = None if self.extract is None else self.survey
-        settings: dict[str, Any] = {"title": title, "engine": self.engine, "survey": survey}
-        return average_all(self.source, sets, self.laws, self.draws, self.seed, **settings)
+        return average_all(*asked, title=title, engine=self.engine, survey=survey)
 
     def again(
         self,
@@ -94,8 +104,6 @@ class Redraws:
         seed, allowed = self.seed if rng is None else as_seed(rng), float(allowed)
         if sample is not self.sample:
             return Redraws(sample, self.null, number, seed, allowed)
-        if (number, seed, allowed) == (self.draws, self.seed, self.alpha):
-            return self
         return replace(self, draws=number, seed=seed, alpha=allowed)
 
     @cached_property
@@ -143,41 +151,17 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class PlacesPlan(Generic[Made]):
-    """Places whose bias is wanted, before labels are redrawn."""
+class Question(Generic[Made]):
+    """Places whose bias is wanted, and what is made of their mean residuals."""
 
     redraws: Redraws
-    title: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def places(self) -> PlaceSet:
-        """Who counts there."""
-
-    @abstractmethod
-    def finished(self, averages: Averages) -> Made:
-        """Make intervals and p-values of the mean residuals at the places."""
+    places: PlaceSet
+    finished: Callable[[Averages], Made]
+    title: str
 
     def made(self) -> Made:
-        """The same by a pass of its own."""
-        (averages,) = self.redraws.averages(self.places, title=self.title)
-        return self.finished(averages)
-
-
-def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:
-    """The rows in memory: all of them, or random ones of very many beside what stands for all.
-
-    Rows that come from a design are loaded: their clusters have to stay whole.
-    """
-    if isinstance(rows, Scan) and not rows.is_simple:
-        rows = rows.load()
-    if not isinstance(rows, Scan):
-        sample = checked_sample(rows)
-        if not sample.design.is_simple or sample.n <= rows_at_hand():
-            return sample, None
-        rows = sample
-    extract = engine.extract(rows)
-    return extract.some, None if extract.is_all else extract
+        """The answer, by a pass of its own."""
+        return self.finished(*self.redraws.averages(self.places, title=self.title))
 
 
 def names_of(names: object) -> tuple[str, ...]:

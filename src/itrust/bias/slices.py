@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import NOBODY, Averages, PlaceSet
-from itrust.bias.bands import Shares, judged
-from itrust.bias.groups import PartBias, PartTable, rates_of
-from itrust.bias.redraws import PlacesPlan, Redraws
+from itrust.bias.averages import NOBODY, PlaceSet
+from itrust.bias.bands import Averages, Shares, judged
+from itrust.bias.groups import PartBias, PartTable
+from itrust.bias.redraws import Question, Redraws
 from itrust.bias.weights import Members
 from itrust.data import (
     MAX_VALUES,
@@ -227,7 +227,7 @@ def slices_of(
     return _table(slices, redraws, min_rows, begun)
 
 
-def _table(slices: list[Slice], redraws: Redraws, min_rows: int, begun: float) -> SliceTable:
+def _table(slices: Iterable[Slice], redraws: Redraws, min_rows: int, begun: float) -> SliceTable:
     """Confirmed slices first, by impact; of two that hold nearly the same rows, the first."""
     sample, settings = redraws.sample, redraws.settings
     if len(sample.columns) >= MAX_CROSSED:  # the prediction is one more
@@ -248,33 +248,20 @@ def _table(slices: list[Slice], redraws: Redraws, min_rows: int, begun: float) -
 
 def slice_plan(
     redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
-) -> SlicePlan:
+) -> Question[SliceTable]:
     """Search the rows at hand; all other rows then judge what was found."""
-    begun = time.perf_counter()
-    searcher = Searcher(_searchable(redraws.sample, max_slices), max_conditions, min_rows)
-    return SlicePlan(redraws, tuple(searcher.candidates(2 * max_slices)), min_rows, begun)
+    begun, sample, extract = time.perf_counter(), redraws.sample, redraws.extract
+    assert extract is not None
+    searcher = Searcher(_searchable(sample, max_slices), max_conditions, min_rows)
+    found = searcher.candidates(2 * max_slices)
+
+    def finished(averages: Averages) -> SliceTable:
+        return _table(_judged(found, averages, redraws, sample), redraws, min_rows, begun)
+
+    return Question(redraws, _places(found, extract.bar), finished, "slices")
 
 
-@dataclass(frozen=True, eq=False)
-class SlicePlan(PlacesPlan[SliceTable]):
-    """Rules found on the rows at hand, before the other rows judge them."""
-
-    found: tuple[Candidate, ...]
-    min_rows: int
-    begun: float
-    title: ClassVar[str] = "slices"
-
-    @property
-    def places(self) -> PlaceSet:
-        assert self.redraws.extract is not None
-        return _places(self.found, self.redraws.extract.bar)
-
-    def finished(self, averages: Averages) -> SliceTable:
-        slices = list(_judged(self.found, averages, self.redraws, self.redraws.sample))
-        return _table(slices, self.redraws, self.min_rows, self.begun)
-
-
-def _places(found: Sequence[Candidate], above: float = NOBODY) -> PlaceSet:
+def _places(found: Sequence[Rule], above: float = NOBODY) -> PlaceSet:
     return PlaceSet(Members([candidate.where for candidate in found]), True, above)
 
 
@@ -296,7 +283,7 @@ def _searchable(search: Sample, max_slices: int) -> Sample:
 
 
 def _judged(
-    found: Sequence[Candidate], averages: Averages, judges: Redraws, sample: Sample
+    found: Sequence[Rule], averages: Averages, judges: Redraws, sample: Sample
 ) -> Iterator[Slice]:
     """Rules with the numbers of the rows that judged them, all or one half of them.
 
@@ -310,9 +297,9 @@ def _judged(
     attention = _attention(np.array([candidate.worth for candidate in found]))
     sides = (np.where(side, FOUND_SHARE, 1 - FOUND_SHARE) for side in (low, ~low))
     shares = Shares(*(attention * side for side in sides))
-    verdicts = judged(averages, judges.alpha, shares=shares)
+    all_rates = judged(averages, judges.alpha, shares=shares)
     extract, w = judges.extract, sample.weights_or_ones
-    for k, (candidate, rates) in enumerate(zip(found, rates_of(averages, verdicts), strict=True)):
+    for k, (candidate, rates) in enumerate(zip(found, all_rates, strict=True)):
         here, judged_on = np.flatnonzero(candidate.where.rows(sample.points)), int(averages.rows[k])
         if extract is None:
             rows, share = here.size, float(w[here].sum() / w.sum())
@@ -336,15 +323,6 @@ def _attention(worth: FloatArray) -> FloatArray:
     """Shares of the level: some to every slice alike, the rest by odds from the search, (k,)."""
     odds = np.exp(worth - worth.max())
     return np.asarray(ALIKE_SHARE / worth.size + (1 - ALIKE_SHARE) * odds / odds.sum())
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A rule and what it shows where it was found."""
-
-    where: Predicate
-    bias: float
-    worth: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,15 +379,13 @@ def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
         ranks = np.cumsum(counts) / counts.sum()
         around = [[(k - 0.25) / PARTS, (k + 0.25) / PARTS] for k in range(1, PARTS)]
         ends = values[np.searchsorted(ranks, np.array(around) - 1e-12)]
-        whole = column.kind == "date"
-        found = {_whole(low, high) if whole else roundest(low, high) for low, high in ends}
-        inner = sorted(cut for cut in found if values[0] < cut <= values[-1])
+        if column.kind == "date":  # midnight before a cut, where that keeps the order
+            midnight = np.floor(ends[:, 1])
+            cuts = set(np.where(midnight > ends[:, 0], midnight, ends[:, 1]).tolist())
+        else:
+            cuts = {roundest(low, high) for low, high in ends}
+        inner = sorted(cut for cut in cuts if values[0] < cut <= values[-1])
     return [-math.inf, *inner, math.inf]
-
-
-def _whole(low: float, high: float) -> float:
-    """Midnight before a cut, if that is still above `low`."""
-    return float(math.floor(high)) if math.floor(high) > low else float(high)
 
 
 def roundest(low: float, high: float) -> float:
@@ -465,10 +441,17 @@ def _exactly(column: Column, end: float) -> str:
     )
 
 
-class _Rectangle(NamedTuple):
+class Rule(NamedTuple):
+    """Conditions and what they show where they were found."""
+
     worth: float
     standard: float
     conditions: tuple[Predicate, ...]
+    bias: float = 0.0
+
+    @property
+    def where(self) -> Predicate:
+        return all_of(self.conditions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,25 +471,27 @@ class Searcher:
         found = (_Axis.of(column) for column in columns)
         return tuple(axis for axis in found if axis is not None)
 
-    def candidates(self, max_rules: int) -> list[Candidate]:
+    def candidates(self, max_rules: int) -> list[Rule]:
         """The most striking rules, one after the other."""
-        found: list[Candidate] = []
+        found: list[Rule] = []
         w, residuals = self.sample.weights_or_ones, self.sample.residuals.copy()
         for _ in range(max_rules):
             best = self._best(w, residuals)
             if not best:
                 break
             for rule in best:
-                where = all_of(rule.conditions)
-                if len(found) < max_rules and all(where != known.where for known in found):
-                    inside = where.rows(self.sample.points)
-                    whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
-                    found.append(Candidate(where, whole, rule.worth))
-            inside = all_of(best[0].conditions).rows(self.sample.points)
-            residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
+                if len(found) < max_rules and all(rule.where != known.where for known in found):
+                    found.append(rule._replace(bias=self._mean(rule, self.sample.residuals)[1]))
+            inside, mean = self._mean(best[0], residuals)
+            residuals[inside] -= mean
         return found
 
-    def _best(self, w: FloatArray, e: FloatArray) -> list[_Rectangle]:
+    def _mean(self, rule: Rule, residuals: FloatArray) -> tuple[BoolArray, float]:
+        """Rows under a rule, and their weighted mean residual."""
+        inside, w = rule.where.rows(self.sample.points), self.sample.weights_or_ones
+        return inside, float(w[inside] @ residuals[inside] / w[inside].sum())
+
+    def _best(self, w: FloatArray, e: FloatArray) -> list[Rule]:
         """The rule with the largest worth, and the best with a single condition."""
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
         alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
@@ -533,9 +518,7 @@ class Searcher:
         told = np.stack([w * e, w**2 * p * (1 - p), (w * e) ** 2, w, w**2])
         return np.where(inside, told, 0.0)
 
-    def _in_pair(
-        self, a: _Axis, b: _Axis | None, sums: FloatArray, faintest: float
-    ) -> _Rectangle | None:
+    def _in_pair(self, a: _Axis, b: _Axis | None, sums: FloatArray, faintest: float) -> Rule | None:
         """The best rectangle of two covariates, or the best condition on one."""
         names = math.log(len(self.axes)) * (1 if b is None else 2)
         if b is None:
@@ -555,7 +538,7 @@ class Searcher:
             return None
         axes = [a] if b is None else [a, b]
         regions = tuple(axis.conditions[int(k)] for axis, k in zip(axes, at, strict=True))
-        return _Rectangle(float(worth[at]), float(standard[at]), regions)
+        return Rule(float(worth[at]), float(standard[at]), regions)
 
     def _standard(self, told: FloatArray) -> FloatArray:
         """Mean residual in standard errors; 0 where too few rows are."""
@@ -567,17 +550,15 @@ class Searcher:
         return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
 
     def _narrowed(
-        self, rule: _Rectangle, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
-    ) -> _Rectangle | None:
+        self, rule: Rule, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
+    ) -> Rule | None:
         """A rule with one more condition."""
-        inside = all_of(rule.conditions).rows(self.sample.points)
-        taken = all_of(rule.conditions).names
-        sums = self._sums(w, e, inside)
+        taken, sums = rule.where.names, self._sums(w, e, rule.where.rows(self.sample.points))
         price = rule.standard**2 / 2 - rule.worth  # of the conditions so far
-        best: _Rectangle | None = None
+        best: Rule | None = None
         for axis in axes:
             more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
             if more is not None and (best is None or more.worth - price > best.worth):
                 both = (*rule.conditions, *more.conditions)
-                best = _Rectangle(round(more.worth - price, WORTH_DIGITS), more.standard, both)
+                best = Rule(round(more.worth - price, WORTH_DIGITS), more.standard, both)
         return best

@@ -1,20 +1,26 @@
 """Null distributions: how the statistic behaves when the model is calibrated."""
 
-from itrust.nulls.analytic import Hoeffding, Spectral, weighted_chi2_sf
-from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
+from itrust.nulls.base import (
+    AnalyticNull,
+    Facts,
+    Hoeffding,
+    Null,
+    RowwiseNull,
+    SimulatedNull,
+    Spectral,
+    weighted_chi2_sf,
+)
 from itrust.nulls.copula import (
     GRID,
     MAX_LAWS,
-    CategoricalCopula,
-    Copula,
-    compatible_class_correlations,
-    compatible_correlations,
-)
-from itrust.nulls.fitting import (
     MAX_SKEWNESS2,
     MIN_CLUSTERS,
     Carriers,
+    CategoricalCopula,
+    Copula,
     carriers_of,
+    compatible_class_correlations,
+    compatible_correlations,
     fitting_null,
     is_symmetric,
     places_null,

@@ -1,10 +1,13 @@
-"""Labels and classes redrawn alike within clusters: every row keeps its probabilities exactly."""
+"""Labels and classes redrawn alike within clusters: every row keeps its probabilities exactly.
+
+And which null fits some rows, the one that every test and every interval takes by default: the
+choice looks at probabilities, weights and clusters, never at labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -21,9 +24,9 @@ from itrust._core import (
     keyed_bits,
     keyed_fractions,
 )
-from itrust.data import Chunk, Sample, Source
+from itrust.data import Rows, Sample, Source
 from itrust.nulls.base import RowwiseNull
-from itrust.nulls.simulated import CategoryDraws
+from itrust.nulls.simulated import Bernoulli, CategoryDraws, Rademacher, Replicates
 
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
@@ -37,6 +40,10 @@ MAX_LAWS = 5  # of classes, from the least to the largest correlations not contr
 BELOW_1 = 1 - 2.0**-53
 BITS = 2.0**32
 NUMBERS_AT_ONCE = 2**17  # of rows and draws, so that they stay near the processor
+MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
+MAX_SKEWNESS2_OF_THIRDS = 0.5  # the same of the thirds with the lowest and highest probabilities
+MIN_CLUSTERS = 10.0  # effective ones, below which nothing holds the level
+MIN_SYMMETRIC = 7.0  # the same where signs may be flipped: six can give no p-value below .03
 
 # What several parts of an audit ask of the same rows; forgotten with them.
 _FOUND: WeakKeyDictionary[Sample, dict[int, tuple[float, ...]]] = WeakKeyDictionary()
@@ -82,30 +89,24 @@ class Copula(RowwiseNull):
             raise InputError(problem, argument="null", value=self)
         return tuple(Copula(rho) for rho in compatible_correlations(sample, seed))
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
         if self.rho is None or chunk.cluster is None:
             problem = "Copula() draws for rows with clusters, by one of its laws"
             raise InputError(problem, argument="null", value=self)
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
-        shared = np.sqrt(self.rho) * _shared(shared_seed, units, draws)
-        return _alike(chunk.p, shared[unit], np.sqrt(1 - self.rho), chunk.rows, draws, seed)
-
-
-def _alike(
-    p: FloatArray, shared: FloatArray, own: float, rows: range, draws: range, seed: int
-) -> BoolArray:
-    """Labels that are 1 where shared + own w < quantile of p, (n, draws); w by 16 bits, then 53."""
-    quantile = ndtri(p)[:, None]
-    if own == 0:
-        return np.asarray(shared < quantile)
-    limit = (quantile - shared) / own
-    digit = keyed_bits(seed, rows, draws, np.uint16)
-    labels: BoolArray = UPPER[digit] <= limit
-    at, draw = np.nonzero((LOWER[digit] < limit) & ~labels)
-    fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
-    labels[at, draw] = ndtri((digit[at, draw] + fraction) / DIGITS) < limit[at, draw]
-    return labels
+        shared = np.sqrt(self.rho) * _shared(shared_seed, units, draws)[unit]
+        quantile = ndtri(chunk.p)[:, None]
+        if self.rho == 1:
+            return np.asarray(shared < quantile)
+        # Where shared + sqrt(1 - rho) w < quantile, w by 16 bits, and if they leave it open by 53.
+        limit = (quantile - shared) / np.sqrt(1 - self.rho)
+        digit = keyed_bits(seed, chunk.rows, draws, np.uint16)
+        labels: BoolArray = UPPER[digit] <= limit
+        at, draw = np.nonzero((LOWER[digit] < limit) & ~labels)
+        fraction = keyed_fractions(seed, at + chunk.first, draw + draws.start)
+        labels[at, draw] = ndtri((digit[at, draw] + fraction) / DIGITS) < limit[at, draw]
+        return labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +193,18 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
     if seed not in known:
         part = sample.take(_rows_by_cluster(sample.design.units, MAX_SET_ROWS))
         assert part.cluster is not None
+        units, unit = np.unique(part.cluster, return_inverse=True)
         own_seed = as_seed(np.random.default_rng([seed, 3]))
-        on_grid = partial(_on_grid, part.p, part.cluster, own_seed)
+        shared_seed = as_seed(np.random.default_rng([own_seed, 2]))
+        quantile = ndtri(part.p)[:, None]
+
+        def on_grid(draws: range) -> Iterator[BoolArray]:
+            """Labels by every correlation of the grid, from the same normal numbers."""
+            shared = _shared(shared_seed, units, draws)[unit]
+            own = _shared(own_seed, np.arange(part.n), draws)
+            for rho in GRID:
+                yield np.sqrt(rho) * shared + np.sqrt(1 - rho) * own < quantile
+
         labels = {1: part.p}, part.y, part.cluster, part.weights
         (known[seed],) = _compatible(*labels, SET_DRAWS, on_grid)
     return known[seed]
@@ -210,8 +221,22 @@ def compatible_class_correlations(
     rows = _rows_by_cluster(units, max(MAX_SET_ROWS // p.shape[1], 2_000))
     p, units, codes = p[rows], units[rows], codes[rows]
     weights = None if weights is None else weights[rows]
-    own_seed = as_seed(np.random.default_rng([seed, 3]))
-    on_grid = partial(_classes_on_grid, p, units, own_seed)
+    seed = as_seed(np.random.default_rng([seed, 3]))
+    clusters, unit = np.unique(units, return_inverse=True)
+    seeds = [_seeds(seed, k) for k in range(p.shape[1])]
+
+    def on_grid(draws: range) -> Iterator[AnyArray]:
+        normals = [
+            (_shared(shared, clusters, draws)[unit], _own(own, range(len(p)), draws))
+            for shared, own in seeds
+        ]
+        for rho in GRID:
+            drawn = np.zeros((len(p), len(draws)), dtype=np.int16)
+            first = np.full(drawn.shape, np.inf)
+            for k, (shared, own) in enumerate(normals):
+                _overtake(drawn, first, np.sqrt(rho) * shared + np.sqrt(1 - rho) * own, p[:, k], k)
+            yield drawn
+
     return _compatible(dict(enumerate(p.T)), codes, units, weights, CLASS_SET_DRAWS, on_grid)
 
 
@@ -260,34 +285,6 @@ def _compatible(
     return sets
 
 
-def _on_grid(p: FloatArray, cluster: IntArray, seed: int, draws: range) -> Iterator[BoolArray]:
-    """Labels by every correlation of the grid, from the same normal numbers, (n, draws) each."""
-    units, unit = np.unique(cluster, return_inverse=True)
-    shared = _shared(as_seed(np.random.default_rng([seed, 2])), units, draws)[unit]
-    own = _shared(seed, np.arange(p.size), draws)
-    quantile = ndtri(p)[:, None]
-    for rho in GRID:
-        yield np.sqrt(rho) * shared + np.sqrt(1 - rho) * own < quantile
-
-
-def _classes_on_grid(
-    p: FloatArray, cluster: IntArray, seed: int, draws: range
-) -> Iterator[AnyArray]:
-    """Classes in the same way."""
-    units, unit = np.unique(cluster, return_inverse=True)
-    normals = []
-    for k in range(p.shape[1]):
-        shared_seed, own_seed = _seeds(seed, k)
-        shared = _shared(shared_seed, units, draws)[unit]
-        normals.append((shared, _own(own_seed, range(len(p)), draws)))
-    for rho in GRID:
-        codes = np.zeros((len(p), len(draws)), dtype=np.int16)
-        first = np.full(codes.shape, np.inf)
-        for k, (shared, own) in enumerate(normals):
-            _overtake(codes, first, np.sqrt(rho) * shared + np.sqrt(1 - rho) * own, p[:, k], k)
-        yield codes
-
-
 def _shared(seed: int, units: IntArray, draws: range) -> FloatArray:
     """Standard normal numbers of units and draws."""
     fractions = keyed_fractions(seed, units[:, None], np.array(draws))
@@ -323,3 +320,84 @@ def _alikeness(residuals: FloatArray, first: IntArray) -> FloatArray:
     return np.asarray(
         np.divide(together, possible, out=np.zeros_like(together), where=possible > 0)
     )
+
+
+@dataclass(frozen=True)
+class Carriers:
+    """What carries a sum of residuals, if every cluster had one label: the worst case."""
+
+    clusters: int
+    effective: float
+    skewness2: float
+    skewness2_of_thirds: float = 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the sum is so nearly symmetric that signs of clusters may be flipped."""
+        thirds = self.skewness2_of_thirds <= MAX_SKEWNESS2_OF_THIRDS
+        return self.skewness2 <= MAX_SKEWNESS2 and thirds
+
+    @property
+    def needed(self) -> float:
+        """Effective clusters that a p-value needs."""
+        return MIN_SYMMETRIC if self.symmetric else MIN_CLUSTERS
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are clusters enough for any p-value."""
+        return self.effective >= self.needed
+
+
+def carriers_of(sample: Sample) -> Carriers:
+    """Count what carries the sum of all residuals, from probabilities, weights and clusters."""
+    design, w = sample.design, sample.weights_or_ones
+    mass, predicted = design.totals(w), design.totals(w * sample.p)
+    if design.known_by_replicates:
+        count = int(design.freedom) + 1
+        mean = float(predicted.sum() / mass.sum())
+        mass, predicted = np.ones(count), np.full(count, mean)
+    spread, third = worst_moments(mass, predicted)
+    squares = float(np.square(spread).sum())
+    effective = float(spread.sum()) ** 2 / squares if squares > 0 else 0.0
+    # The clusters with low and those with high probabilities.
+    mean = np.divide(predicted, mass, out=np.zeros_like(predicted), where=mass > 0)
+    order, size = np.argsort(mean, kind="stable"), max(mass.size // 3, 1)
+    thirds = [_skewness2(spread[part], third[part]) for part in (order[:size], order[-size:])]
+    return Carriers(int(mass.size), effective, _skewness2(spread, third), max(thirds))
+
+
+def _skewness2(variance: FloatArray, third: FloatArray) -> float:
+    """Squared skewness of a sum, from second and third moments of its parts."""
+    total = float(variance.sum())
+    return float(third.sum()) ** 2 / total**3 if total > 0 else float(np.inf)
+
+
+def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variance and third moment of clusters' sums of residuals if each had a single label."""
+    mean = np.divide(predicted, mass, out=np.zeros_like(predicted), where=mass > 0)
+    variance = mean * (1 - mean) * mass**2
+    return variance, variance * (1 - 2 * mean) * mass
+
+
+def fitting_null(source: Source) -> RowwiseNull:
+    """Give the null that keeps what is known about the dependence of rows."""
+    sample = source.in_memory
+    if sample is None or sample.design.rows_are_independent:
+        return Bernoulli()
+    if sample.design.known_by_replicates:
+        return Replicates.of(sample.design)
+    return Rademacher() if carriers_of(sample).symmetric else Copula()
+
+
+def places_null(sample: Sample) -> RowwiseNull:
+    """Give the null for groups, slices and points, some of which may hold few events."""
+    if sample.design.known_by_replicates:
+        return Replicates.of(sample.design)
+    return Bernoulli() if sample.cluster is None else Copula()
+
+
+def is_symmetric(variance: FloatArray, third: FloatArray, squares: FloatArray) -> BoolArray:
+    """Mark sums over clusters that are nearly symmetric and that many clusters carry."""
+    safe = np.where(variance > 0, variance, 1.0)
+    many = variance**2 >= MIN_CLUSTERS * squares
+    return np.asarray((variance > 0) & (third**2 <= MAX_SKEWNESS2 * safe**3) & many)

@@ -17,7 +17,7 @@ from itrust._core import (
     keyed_flips,
     keyed_fractions,
 )
-from itrust.data import Chunk, Design, Sample
+from itrust.data import Design, Rows, Sample
 from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
 
 BITS = 32
@@ -36,7 +36,7 @@ class Bernoulli(RowwiseNull):
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "labels redrawn from the probabilities"
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
         return redrawn_labels(chunk.p, chunk.rows, draws, seed)
 
 
@@ -97,15 +97,15 @@ class Rademacher(RowwiseNull):
     keeps_clusters: ClassVar[bool] = True
     keeps_residuals: ClassVar[bool] = True
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> FloatArray:
         return (chunk.y - chunk.p)[:, None] * (1.0 - 2.0 * self.flips(chunk, draws, seed))
 
-    def flips(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+    def flips(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
         """Tell whose signs are flipped.
 
         Parameters
         ----------
-        chunk : Chunk
+        chunk : Rows
             Consecutive rows, n of them.
         draws : range
             Numbers of the draws.
@@ -164,7 +164,7 @@ class Replicates(RowwiseNull):
         """
         return cls(design.replicate_deviations, design.freedom)
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> FloatArray:
         mixtures = np.empty((self.deviations.shape[1], len(draws)))
         for at, draw in enumerate(draws):
             rng = np.random.default_rng([seed, draw])
@@ -255,7 +255,7 @@ class OneCategory(RowwiseNull):
         """Whether the p-value is valid at every sample size."""
         return self.categories.exact
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
         return np.asarray(self.categories.codes(chunk.rows, draws, seed) == self.code)
 
     def to_dict(self) -> dict[str, Any]:

@@ -354,8 +354,8 @@ def carriers_of(sample: Sample) -> Carriers:
     mass, predicted = design.totals(w), design.totals(w * sample.p)
     if design.known_by_replicates:
         count = int(design.freedom) + 1
-        mean = float(predicted.sum() / mass.sum())
-        mass, predicted = np.ones(count), np.full(count, mean)
+        overall = float(predicted.sum() / mass.sum())
+        mass, predicted = np.ones(count), np.full(count, overall)
     spread, third = worst_moments(mass, predicted)
     squares = float(np.square(spread).sum())
     effective = float(spread.sum()) ** 2 / squares if squares > 0 else 0.0

@@ -9,11 +9,9 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration import symmetric_checks
 from itrust.calibration.multiclass import (
     ClassDrawing,
-    class_table,
-    contrast_law,
+    class_scores,
     joint_statistics,
     prepare_classes,
     top_label,
@@ -312,31 +310,31 @@ def test_a_class_that_is_taken_for_another_is_named_with_the_group():
 def test_contrasts_have_their_null_law():
     s = confused(600, 3)
     checks = checks_of(s, 2_999)
-    table = class_table(checks, contrast_law(checks), Categorical(s.p), 2_999, 1)
-    drawn = table.scaled.standardised[:, 1:]
+    table = class_scores(checks, Categorical(s.p), 2_999, 1)
+    drawn = table.standardised[:, 1:]
     pairs, vectors = drawn[table.pairs], drawn[table.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
     np.testing.assert_allclose(pairs.std(axis=1), 1, atol=0.12)
     np.testing.assert_allclose(vectors.mean(axis=1), 0, atol=0.15)
     skewness = (pairs**3).mean(axis=1)
-    assert np.abs(skewness - table.scaled.skewness[table.pairs]).max() < 0.4
+    assert np.abs(skewness - table.skewness[table.pairs]).max() < 0.4
     assert table.weights.sum() == pytest.approx(1)
 
 
 def test_contrasts_equal_the_sums_over_rows():
     s = confused(300, 4)
     checks = checks_of(s, 9)
-    table = class_table(checks, contrast_law(checks), Categorical(s.p), 9, 1)
+    table = class_scores(checks, Categorical(s.p), 9, 1)
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
     names = [entry.name for entry in table.checks.contrasts.entries]
-    for at, (a, b, g) in enumerate(table.law.pairs.tolist()):
+    for at, (a, b, g) in enumerate(table.checks.law.pairs.tolist()):
         if names[g] == "region = south":
             p = s.p[rows]
             variance = p[:, a] + p[:, b] - (p[:, a] - p[:, b]) ** 2
             z = (e[rows, a] - e[rows, b]).sum() / np.sqrt(variance.sum())
-            found = table.scaled.standardised[table.pairs.start + at, 0]
+            found = table.standardised[table.pairs.start + at, 0]
             assert found == pytest.approx(z, rel=1e-5)
 
 
@@ -460,10 +458,9 @@ def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_l
     assert found.clusters == 100
     assert any("approximate, by clusters" in note for note in found.notes)
     checks, chosen = checks_of(sample, 39), ClassDrawing.of(None, sample)
-    symmetric = [symmetric_checks(checks.prepared(k)) for k in range(3)]
-    pvalues, contrasts = [], contrast_law(checks)
+    pvalues = []
     for law in chosen.laws(sample, 0):
-        table = class_table(checks, contrasts, law, 39, 0, None, symmetric, chosen.even)
+        table = class_scores(checks, law, 39, 0, None, chosen.even)
         pvalues.append(np.mean(table.combined >= table.combined[0] - 1e-9))
     assert found.pvalue == pytest.approx(max(pvalues))
     assert {own.pvalue > 0 for own in found.classes} == {True}

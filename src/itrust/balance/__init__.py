@@ -3,8 +3,13 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust.balance.pairs import RowPair, balance_features, is_plain, pooled, shared_points
-    from itrust.balance.resembling import at_hand, compare_rows, permutation_test, resemblance
+    from itrust.balance.resembling import (
+        LookedAt,
+        at_hand,
+        compare_rows,
+        permutation_test,
+        resemblance,
+    )
     from itrust.balance.results import (
         PREDICTION,
         FeatureKind,
@@ -14,8 +19,15 @@ if TYPE_CHECKING:
         disclosed_gaps,
         shares_of,
     )
-    from itrust.balance.support import LookedAt
-    from itrust.balance.weights import Balance, entropy_balance
+    from itrust.balance.weights import (
+        Balance,
+        RowPair,
+        balance_features,
+        entropy_balance,
+        is_plain,
+        pooled,
+        shared_points,
+    )
 else:
     from itrust._core import loaded_later
 

@@ -4,13 +4,23 @@ An exact test: which rows are labelled is permuted. If the labelled rows are dra
 every choice of n of all rows was equally likely to be the labelled ones. So the p-value is exact at
 every size, for whatever functions of (p, x) are compared, as long as they were settled from all
 rows together.
+
+Which rows of a population does no labelled row resemble? A row is near its nearest labelled row if
+it is no farther from it than labelled rows are from each other. Distances are Euclidean, numbers
+and predictions by their height between 0 and 1, and another level is a distance of 1. What is usual
+among labelled rows counts by the weights that make them like the population, so that a part where
+labelled rows are few but present is no gap. A number beyond all those of labelled rows is far
+sooner: random rows would reach beyond by little. A number about some rows is asked of those rows:
+what is far among 20,000 rows of everywhere is usual among the fifty labelled rows of an island.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,21 +38,22 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.balance.pairs import RowPair, are_products, balance_features, pooled
-from itrust.balance.results import PREDICTION, FeatureKind, Resemblance, RowDifference
-from itrust.balance.support import LookedAt
+from itrust.balance.results import PREDICTION, FeatureKind, Gap, Resemblance, RowDifference
+from itrust.balance.weights import RowPair, are_products, balance_features, pooled
 from itrust.data import (
-    Column,
     Design,
+    Everywhere,
+    Points,
     Population,
     PopulationScan,
+    Predicate,
     RowsAtHand,
     Sample,
     Scan,
     checked_sample,
 )
 from itrust.engines import one_blas_thread
-from itrust.terms import ColumnName, Features, Is, Product, Reading, Term, columns_by_name
+from itrust.terms import ColumnName, Features, Is, Product, Reading, columns_by_name, read
 
 AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
 TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
@@ -63,6 +74,14 @@ BATCH = 2**21  # marks of permuted rows at a time
 TIE = 1e-9
 TINY = 1e-12
 RIDGE = 1e-6
+LOOKED_AT = 10_000  # rows of the population that are compared with labelled ones
+PLACES = 2_000  # labelled rows that others are compared with, at most
+AT_ONCE = 2_048
+USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is usual there
+LEAST = 0.1  # of a covariate's range: as near as that is never far
+# Beyond the labelled rows' own range of a number: so much of its height, or so far that one in
+# so many random rows would be farther out, whichever number and end.
+EDGE, BEYOND = 0.02, 200
 
 
 def resemblance(
@@ -241,11 +260,16 @@ def _differences(
     product = next((k for k in order if len(features.products[k]) > 1), None)
     if product is not None and all(test.adjusted[k] > test.adjusted[product] for k in shown):
         shown.append(product)
-    differences = []
-    for k in shown:
-        tested = [matrix[:labelled, k], matrix[labelled:, k]]
-        z, adjusted = test.z[k], test.adjusted[k]
-        differences.append(_difference(compared, features.products[k], tested, z, adjusted))
+    differences = [
+        _difference(
+            compared,
+            features.products[k],
+            [matrix[:labelled, k], matrix[labelled:, k]],
+            test.z[k],
+            test.adjusted[k],
+        )
+        for k in shown
+    ]
     return sorted(differences, key=lambda one: -abs(one.z))
 
 
@@ -253,20 +277,27 @@ def _difference(
     compared: RowPair, product: Product, tested: list[FloatArray], z: float, adjusted: float
 ) -> RowDifference:
     """What people are told of a feature; of a product, of the rows that were tested."""
-    (one, *others), is_date = product, False
-    kind = FeatureKind.PRODUCT if others else _kind(one)
+    (term, *others), is_date = product, False
     if others:
-        sides, means = tested, [float(own.mean()) for own in tested]
+        kind, sides, means = FeatureKind.PRODUCT, tested, [float(own.mean()) for own in tested]
     else:
+        kind = FeatureKind.LEVEL if isinstance(term, Is) else FeatureKind.MISSING
+        kind = kind if term.is_group else FeatureKind(term.shape.value)
         points = compared.labelled, compared.population
-        columns = [columns_by_name(own)[one.column] for own in points]
-        sides = [_values(one, column) for column in columns]
+        columns = [columns_by_name(own)[term.column] for own in points]
+        # What means are taken of: 0 and 1 for groups, a number as it is, NaN where missing.
+        sides = [
+            term.of(Reading(own, None))
+            if term.is_group
+            else np.where(own.missing, np.nan, own.values)
+            for own in columns
+        ]
         is_spread = kind in (FeatureKind.QUADRATIC, FeatureKind.CUBIC)
         weights = compared.base, compared.weights
         means = [_shown(own, w, is_spread) for own, w in zip(sides, weights, strict=True)]
         is_date = kind is FeatureKind.TREND and columns[0].kind == "date"
     return RowDifference(
-        name=one.column or PREDICTION,
+        name=term.column or PREDICTION,
         kind=kind,
         level=next((term.level for term in product if isinstance(term, Is)), None),
         other=others[0].column or PREDICTION if others else None,
@@ -277,19 +308,6 @@ def _difference(
         rows=min(_fewest(own) for own in sides),
         is_date=is_date,
     )
-
-
-def _kind(term: Term) -> FeatureKind:
-    if term.is_group:
-        return FeatureKind.LEVEL if isinstance(term, Is) else FeatureKind.MISSING
-    return FeatureKind(term.shape.value)
-
-
-def _values(term: Term, column: Column) -> FloatArray:
-    """What means are taken of: 0 and 1 for groups, a number as it is, NaN where missing."""
-    if term.is_group:
-        return term.of(Reading(column, None))
-    return np.where(column.missing, np.nan, column.values)
 
 
 def _fewest(values: FloatArray) -> int:
@@ -392,3 +410,153 @@ def _tails(among: FloatArray, values: FloatArray) -> FloatArray:
     slack = TIE * max(1.0, float(np.abs(ordered[-1])))
     below = np.searchsorted(ordered, values - slack, side="left")
     return np.asarray((ordered.size - below) / ordered.size)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSupport:
+    """Where labelled rows lie: some of them as places, and the ends of their heights."""
+
+    features: Features
+    labelled: Points
+    places: FloatArray
+    limit: float
+    ends: dict[ColumnName, tuple[float, float]]
+
+    @classmethod
+    def of(cls, features: Features, labelled: Points, weights: FloatArray) -> LabelledSupport:
+        """Settle how far is far."""
+        rows = np.arange(len(labelled))
+        if rows.size > PLACES:
+            rows = np.sort(np.random.default_rng(0).permutation(rows.size)[:PLACES])
+        places = _numbers(features, labelled.take(rows))
+        nearest = _nearest(places, places, apart=True)
+        order = np.argsort(nearest)
+        mass = np.cumsum(weights[rows][order])
+        usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
+        limit = max(LEAST, FAR * (usual if np.isfinite(usual) else 0.0))
+        farther = math.log(BEYOND * max(len(features.scales), 1))
+        margin = max(EDGE, farther / max(len(labelled), 1))
+        heights = {name: own[~np.isnan(own)] for name, own in _heights(features, labelled).items()}
+        ends = {
+            n: (own.min() - margin, own.max() + margin) for n, own in heights.items() if own.size
+        }
+        return cls(features, labelled, places, limit, ends)
+
+    def lacks(self, points: Points) -> BoolArray:
+        """Mark the rows that no labelled row resembles."""
+        marked = np.asarray(_nearest(_numbers(self.features, points), self.places) > self.limit)
+        for own, seen in zip(points.columns, self.labelled.columns, strict=True):
+            if own.is_category:
+                known = np.isin(np.arange(-1, len(own.levels)), seen.values)
+                marked |= ~known[own.values + 1]
+            elif not seen.missing.any():
+                marked |= own.missing
+        heights = _heights(self.features, points)
+        for name, (low, high) in self.ends.items():
+            marked |= (heights[name] > high) | (heights[name] < low)
+        return marked
+
+    def gaps(self, points: Points) -> Iterator[tuple[Place, BoolArray]]:
+        """Name the parts that no labelled row resembles, and mark their rows; each row once."""
+        left = self.lacks(points)
+        for (name, level, side, bound), rows in self._reasons(points, left.copy()):
+            if (left & rows).any():
+                yield (name, level, side, bound), left & rows
+                left = left & ~rows
+
+    def _reasons(self, points: Points, marked: BoolArray) -> Iterator[tuple[Place, BoolArray]]:
+        pairs = list(zip(points.columns, self.labelled.columns, strict=True))
+        for own, seen in pairs:
+            if own.is_category:
+                for code in np.setdiff1d(own.values[marked], seen.values):
+                    place = ("missing", None) if code < 0 else ("level", own.levels[int(code)])
+                    yield (own.name, place[1], place[0], None), own.values == code
+            elif not seen.missing.any():
+                yield (own.name, None, "missing", None), own.missing
+        numbers = [(a.name, a.values, b.values) for a, b in pairs if not a.is_category]
+        for name, values, ours in [*numbers, (PREDICTION, points.p, self.labelled.p)]:
+            present = ours[~np.isnan(ours)]
+            if present.size:
+                low, high = float(present.min()), float(present.max())
+                yield (name, None, "above", high), values > high
+                yield (name, None, "below", low), values < low
+        yield (None, None, "far", None), marked
+
+
+Place = tuple[str | None, Any, str, float | None]  # name, level, side and bound of a gap
+
+
+def _heights(features: Features, points: Points) -> dict[ColumnName, FloatArray]:
+    """Where numbers lie between 0 and 1, (n,) each; NaN where they are missing."""
+    readings = read(points, features.scales)
+    numbers = {name: readings[name] for name in features.scales}
+    return {name: np.where(own.missing, np.nan, own.height) for name, own in numbers.items()}
+
+
+def _numbers(features: Features, points: Points) -> FloatArray:
+    """Rows as numbers whose Euclidean distances count, (n, d)."""
+    heights, readings = _heights(features, points).values(), read(points, {})
+    numbers = [np.where(np.isnan(height), 0.5, height) for height in heights]
+    levels = [own[0] for own in features.products if len(own) == 1 and isinstance(own[0], Is)]
+    numbers += [level.of(readings[level.column]) / np.sqrt(2) for level in levels]
+    return np.column_stack(numbers)
+
+
+def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> FloatArray:
+    """Distance of every row to the nearest place; `apart`: to the nearest other one, (n,)."""
+    nearest = np.empty(rows.shape[0])
+    places = places.astype(np.float32)  # distances below a thousandth are near either way
+    squares = np.square(places).sum(axis=1)
+    for first in range(0, rows.shape[0], AT_ONCE):
+        some = rows[first : first + AT_ONCE].astype(np.float32)
+        distances = np.square(some).sum(axis=1)[:, None] - 2 * some @ places.T + squares
+        if apart:
+            own = np.arange(some.shape[0])
+            distances[own, first + own] = np.inf
+        nearest[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
+    return np.sqrt(np.maximum(nearest, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LookedAt:
+    """Where labelled rows lie, and what of a population no labelled row resembles."""
+
+    parts: tuple[tuple[Predicate, LabelledSupport], ...]
+    points: Points
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
+        """Look among random rows of the population, for the rows that each part counts."""
+        w = compared.plain_balance.weights
+        supports = []
+        for where in dict.fromkeys(parts):
+            own = np.flatnonzero(where.rows(compared.labelled))
+            some = compared.labelled.take(own)
+            supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
+        rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
+        return cls(tuple(supports), compared.population.take(rows), compared.weights[rows])
+
+    def lacks(self, points: Points) -> BoolArray:
+        """Mark rows that a part counts and that no labelled row of that part resembles."""
+        marked = np.zeros(len(points), dtype=bool)
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(points) & ~marked)
+            marked[rows] = support.lacks(points.take(rows))
+        return marked
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The parts of the population that no labelled row resembles, the largest first."""
+        left = np.logical_or.reduce([where.rows(self.points) for where, _ in self.parts])
+        total = float(self.weights[left].sum())
+        sums: dict[Place, tuple[float, int]] = {}
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(self.points) & left)
+            left[rows] = False
+            for place, marked in support.gaps(self.points.take(rows)):
+                mass, count = sums.get(place, (0.0, 0))
+                mass += float(self.weights[rows][marked].sum())
+                sums[place] = mass, count + int(marked.sum())
+        gaps = [Gap(*place, mass / total, count) for place, (mass, count) in sums.items()]
+        return tuple(sorted(gaps, key=lambda gap: -gap.share))

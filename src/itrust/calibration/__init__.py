@@ -43,7 +43,7 @@ from itrust.calibration.multiclass import (
     top_label,
 )
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scores, Scoring
+from itrust.calibration.pipeline import Scores, Scoring, symmetric_checks
 from itrust.calibration.power import (
     MIN_CLUSTERS,
     Clustering,
@@ -60,7 +60,6 @@ from itrust.calibration.power import (
     within_pairs,
     worst_of,
 )
-from itrust.calibration.prepared import symmetric_checks
 from itrust.calibration.results import (
     JOINT_FAMILIES,
     CalibrationResult,

@@ -10,12 +10,7 @@ from itrust._core import InputError, Rng, as_seed
 from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary
-from itrust.calibration.evidence import (
-    described,
-    finding_of_one,
-    findings_of_laws,
-    impossible_labels,
-)
+from itrust.calibration.evidence import described, finding_of, findings_of, impossible_labels
 from itrust.calibration.inputs import (
     checked_draws,
     checked_null,
@@ -26,10 +21,16 @@ from itrust.calibration.inputs import (
     resolved_kernel,
 )
 from itrust.calibration.multiplicity import share_above
-from itrust.calibration.pipeline import Scores, score_laws
-from itrust.calibration.prepared import Prepared, prepare, prepare_one
+from itrust.calibration.pipeline import (
+    Prepared,
+    Scores,
+    prepare,
+    prepare_one,
+    pvalues_of,
+    score_laws,
+)
 from itrust.calibration.results import CalibrationResult, Finding, Refusal
-from itrust.data import Sample, Scan, Source
+from itrust.data import Sample, Scan
 from itrust.engines import Engine, EngineChoice, Survey, as_engine
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import Null, RowwiseNull
@@ -69,23 +70,21 @@ def prepared_test(
     source, chosen = checked_source(sample, "klce_test"), as_engine(engine)
     draws, seed = checked_draws(draws), as_seed(rng)
     asked, null = null, checked_null(null, source)
-    kernel = Dictionary.of(kernel) if isinstance(kernel, Mapping) else kernel
-    several = isinstance(kernel, Dictionary)
-    if several and not isinstance(null, RowwiseNull):
+    is_rowwise = isinstance(null, RowwiseNull)
+    if isinstance(kernel, Dictionary | Mapping) and not is_rowwise:
         raise InputError(
             "{kind}() takes one kernel; a dictionary needs Bernoulli() or Rademacher()",
             argument="null",
             value=null,
             details={"kind": type(null).__name__},
         )
-    if kernel is not None and not several and not isinstance(kernel, LocalKernel):
+    if not isinstance(kernel, LocalKernel | Dictionary | Mapping | None):
         raise InputError(WRONG_KERNEL, argument="kernel", value=kernel)
     survey = chosen.survey(source, PILOT_ROWS)
-    if isinstance(kernel, LocalKernel) or not isinstance(null, RowwiseNull):
-        one = kernel if isinstance(kernel, LocalKernel) else None
-        prepared = prepare_one(survey, chosen, resolved_kernel(one, survey), null, draws)
-    else:
+    if isinstance(kernel, Dictionary | Mapping) or (kernel is None and is_rowwise):
         prepared = planned_test(chosen, survey, null, draws, kernel)
+    else:
+        prepared = prepare_one(survey, chosen, resolved_kernel(kernel, survey), null, draws)
     warnings = null_warnings(source, null)
     laws = score_laws(prepared, null, draws, seed, progress)
     refused = refused_by(source) if asked is None else None
@@ -112,20 +111,54 @@ def result_of_laws(
     some: Sample | None = None,
 ) -> PreparedTest:
     """Make the result of a test from the scores of its checks."""
-    scores = max(
-        laws, key=lambda law: share_above(law.combined)
-    )  # the law that a rejection has to refute
-    rows = prepared.survey.source.in_memory if some is None else some
-    result = _result(prepared, scores, laws, null, seed, warnings, refused, rows)
+    # The law that a rejection has to refute.
+    scores = max(laws, key=lambda law: share_above(law.combined))
+    source, draws, is_alone = prepared.survey.source, scores.statistic.size - 1, prepared.is_alone
+    whole = source.in_memory
+    combined, checks, findings = scores.combined, 1, tuple[Finding, ...]()
+    if not is_alone:
+        findings = findings_of(scores, pvalues_of(laws))
+        checks = len(findings)
+        findings = attributed(findings, prepared, scores, seed) if refused is None else ()
+        findings = described(findings, whole if some is None else some)
+        if scores.impossible:  # no draw has such a label, so this outranks every score
+            combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
+            findings = (impossible_labels(float(combined[0]), draws), *findings)
+    combined.flags.writeable = scores.statistic.flags.writeable = False
+    drawn, independent = scores.tail is None, source.clusters is None
+    if whole is not None:  # as far as the design and the predictions say
+        independent = whole.design.rows_are_independent and not whole.folds
+    result = CalibrationResult(
+        statistic=float(scores.statistic[0]),
+        score=float(combined[0]),
+        null_distribution=combined[1:] if drawn else None,
+        statistic_draws=scores.statistic[1:] if drawn else None,
+        tail=scores.tail,
+        findings=findings,
+        checks=checks,
+        dictionary=prepared.dictionary,
+        is_adaptive=not is_alone,
+        n=scores.n,
+        draws=draws,
+        names=source.names,
+        kernel=prepared.main_kernel,
+        null=null,
+        seed=seed if drawn else None,
+        engine=scores.engine,
+        certificate=scores.certificate,
+        elapsed=0.0,
+        weighted=source.weights is not None,
+        clusters=source.clusters,
+        impossible=scores.impossible,
+        refused=refused,
+        independent=independent,
+        assumption_warnings=warnings,
+        notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
+    )
+    if is_alone and refused is None:
+        shown = finding_of(scores, 0, result.pvalue, result.pvalue)
+        result = replace(result, findings=(shown,))
     return PreparedTest(result, prepared, scores)
-
-
-def _independent(source: Source) -> bool:
-    """Whether rows are independent, as far as the design and the predictions say."""
-    sample = source.in_memory
-    if sample is None:
-        return source.clusters is None
-    return sample.design.rows_are_independent and not sample.folds
 
 
 def as_dictionary(checks: object, survey: Survey) -> Dictionary:
@@ -173,60 +206,3 @@ def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> 
       full             0.01  'everything together', 'everything together, width x 2', ... (4 in all)
     """
     return default_dictionary_for(as_engine(engine).survey(checked_source(sample)).points)
-
-
-def _result(
-    prepared: Prepared,
-    scores: Scores,
-    laws: Sequence[Scores],
-    null: Null,
-    seed: int,
-    warnings: tuple[str, ...],
-    refused: Refusal | None,
-    some: Sample | None,
-) -> CalibrationResult:
-    source, draws = prepared.survey.source, scores.statistic.size - 1
-    combined = scores.combined
-    found: tuple[Finding, ...] = ()
-    if not prepared.is_alone:
-        found = attributed(findings_of_laws(scores, laws), prepared, scores, seed)
-        found = described(found, some)
-    checks = 1 if prepared.is_alone else len(found)
-    if refused is not None:
-        found = ()
-    if scores.impossible and not prepared.is_alone:
-        # No draw has such a label, so this outranks every score.
-        combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
-        found = (impossible_labels(float(combined[0]), draws), *found)
-    combined.flags.writeable = scores.statistic.flags.writeable = False
-    drawn = scores.tail is None
-    result = CalibrationResult(
-        statistic=float(scores.statistic[0]),
-        score=float(combined[0]),
-        null_distribution=combined[1:] if drawn else None,
-        statistic_draws=scores.statistic[1:] if drawn else None,
-        tail=scores.tail,
-        findings=found,
-        checks=checks,
-        dictionary=prepared.dictionary,
-        is_adaptive=not prepared.is_alone,
-        n=scores.n,
-        draws=draws,
-        names=source.names,
-        kernel=prepared.main_kernel,
-        null=null,
-        seed=seed if drawn else None,
-        engine=scores.engine,
-        certificate=scores.certificate,
-        elapsed=0.0,
-        weighted=source.weights is not None,
-        clusters=source.clusters,
-        impossible=scores.impossible,
-        refused=refused,
-        independent=_independent(source),
-        assumption_warnings=warnings,
-        notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
-    )
-    if result.is_adaptive or refused is not None:
-        return result
-    return replace(result, findings=finding_of_one(scores, result.pvalue))

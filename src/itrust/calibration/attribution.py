@@ -21,11 +21,10 @@ from scipy.special import log_ndtr
 from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scores, correlation_of_draws
-from itrust.calibration.prepared import Prepared
+from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf
-from itrust.data import Chunk
+from itrust.data import Rows
 from itrust.engines import Additive, Drawing, Drawn, Products, Work, columns_at_once
 from itrust.nulls import Rademacher
 from itrust.terms import ColumnName, Features, Inside, Wave
@@ -122,14 +121,14 @@ class _Flipping(Work):
     def _features(self) -> Features:
         return self.bank.features.take(self.chosen)
 
-    def matrix(self, chunk: Chunk) -> AnyArray:
+    def matrix(self, chunk: Rows) -> AnyArray:
         bank = self.bank
         values = self._features.matrix(chunk.points, bank.dtype)
         variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
         ones = np.ones((1, len(variances)), dtype=bank.dtype)
         return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _FlippedPart:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _FlippedPart:
         return _FlippedPart(self.matrix(chunk), weights, chunk.p, columns)
 
 

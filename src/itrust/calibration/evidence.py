@@ -17,8 +17,7 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions import spread_rows
 from itrust.calibration.dictionary.entries import Entry, Shape
-from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scores, correlation_of_draws
+from itrust.calibration.pipeline import Scores, correlation_of_draws, pvalues_of
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.data import Everywhere, Predicate, Sample, all_of, column_of, cut_of
 
@@ -34,46 +33,33 @@ CLEAR = 1.0  # standard errors
 PLAIN = (Shape.LEVEL, Shape.GROUP, Shape.PART, Shape.IMPOSSIBLE, Shape.KERNEL)
 
 
-def findings_of_laws(scores: Scores, laws: Sequence[Scores]) -> tuple[Finding, ...]:
-    """What every check shows: scores of one law, and the largest p-values of all."""
-    adjusted = np.max([step_down(law.log_tails, law.log_weights) for law in laws], axis=0)
-    own = np.max([unadjusted_pvalues(law.log_tails, law.log_weights) for law in laws], axis=0)
-    return findings_of(scores, adjusted, own)
-
-
 def findings_of(
-    scores: Scores, adjusted: FloatArray | None = None, own: FloatArray | None = None
+    scores: Scores, pvalues: tuple[FloatArray, FloatArray] | None = None
 ) -> tuple[Finding, ...]:
-    """What every check shows, the largest score first."""
-    table = scores.log_tails, scores.log_weights
-    adjusted = step_down(*table) if adjusted is None else adjusted
-    own = unadjusted_pvalues(*table) if own is None else own
+    """What every check shows, the largest score first; p-values are those of `pvalues_of`."""
+    adjusted, alone = pvalues_of([scores]) if pvalues is None else pvalues
     order = np.argsort(-scores.observed, kind="stable")
     shows = order.size > 0 and float(adjusted.min()) <= SHOWS
     alike = _alike(scores, order[:MAX_COMPARED], adjusted) if shows else {}
     return tuple(
-        _finding(scores, int(k), float(own[k]), float(adjusted[k]), alike.get(int(k), ()))
-        for k in order
+        finding_of(scores, k, float(alone[k]), float(adjusted[k]), alike.get(k, ()))
+        for k in order.tolist()
     )
 
 
-def _finding(
-    scores: Scores, k: int, own: float, adjusted: float, alike: tuple[str, ...] = ()
+def finding_of(
+    scores: Scores, k: int, alone: float, adjusted: float, alike: tuple[str, ...] = ()
 ) -> Finding:
+    """What one check shows."""
     return Finding.of(
         scores.entries[k],
         direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
         weight=float(scores.weights[k]),
         score=float(scores.observed[k]),
-        unadjusted_pvalue=own,
+        unadjusted_pvalue=alone,
         pvalue=adjusted,
         alike=alike,
     )
-
-
-def finding_of_one(scores: Scores, pvalue: float) -> tuple[Finding, ...]:
-    """What a single kernel shows: its p-value is that of the test."""
-    return (_finding(scores, 0, pvalue, pvalue),)
 
 
 def impossible_labels(score: float, draws: int) -> Finding:

@@ -61,13 +61,16 @@ def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
 
 def null_warnings(source: Source, null: Null, runs: Sample | None = None) -> tuple[str, ...]:
     """Warn where the data contradict the assumptions of the null."""
-    found = (*assumption_notes(source, runs), *few_clusters(source, null))
-    sample = source.in_memory
-    alone = source.clusters is None if sample is None else sample.design.rows_are_independent
-    if alone or null.keeps_clusters:
-        return found
+    warnings, clusters, sample = assumption_notes(source, runs), source.clusters, source.in_memory
+    if null.keeps_clusters:
+        if clusters is None or clusters >= FEW_CLUSTERS:
+            return warnings
+        few = counted(clusters, "cluster")
+        return (*warnings, f"{few} are few for an approximation: what is said of them is rough")
+    if clusters is None if sample is None else sample.design.rows_are_independent:
+        return warnings
     name = type(null).__name__
-    return (*found, f"{name}() takes rows as independent and ignores the clusters")
+    return (*warnings, f"{name}() takes rows as independent and ignores the clusters")
 
 
 def cluster_notes(source: Source, null: Null) -> list[str]:
@@ -87,12 +90,3 @@ def refused_by(source: Source) -> Refusal | None:
         return None
     by_replicates = sample.design.known_by_replicates
     return Refusal(found.clusters, found.effective, found.needed, by_replicates)
-
-
-def few_clusters(source: Source, null: Null) -> list[str]:
-    """Say so where clusters are few for an approximation."""
-    clusters = source.clusters
-    if clusters is None or not null.keeps_clusters or clusters >= FEW_CLUSTERS:
-        return []
-    told = counted(clusters, "cluster")
-    return [f"{told} are few for an approximation: what is said of them is rough"]

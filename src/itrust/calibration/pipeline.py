@@ -1,45 +1,262 @@
 """From a survey to scores: every check of a dictionary on the data and on all draws.
 
-There is one way for every test. Several checks are brought to one scale (`scaling`); a single
-kernel is a dictionary of one check, which is compared as it is.
+There is one way for every test. What can be known before a label is looked at is `Prepared`. Then
+several checks are brought to one scale, so that the largest can be compared with its draws; a
+single kernel is a dictionary of one check, which is compared as it is.
+
+A check's value is divided by its null standard deviation; then it becomes minus the log of its
+approximate null tail, a shifted gamma law with the exact first three moments. The map is the same
+for the data and all draws, so a bad approximation costs power, never validity. Where labels are
+redrawn from their probabilities, nothing else is done: dividing by the variance of the observed
+residuals, too, would hide the very thing that is looked for where events are rare and too many
+come true. Draws that keep the size of residuals are divided by the ratio of observed to expected
+variance where that exceeds 1, so that checks stay comparable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray, progress_bar
-from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.dictionary.entries import Entry
-from itrust.calibration.multiplicity import largest_of
-from itrust.calibration.prepared import Prepared, makes_draws, symmetric_checks
-from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
+from itrust._core import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    did_you_mean,
+    progress_bar,
+)
+from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
+from itrust.calibration.dictionary.entries import Dictionary, Entry
+from itrust.calibration.multiplicity import (
+    COLUMNS_AT_ONCE,
+    largest_of,
+    step_down,
+    unadjusted_pvalues,
+)
+from itrust.calibration.tails import pearson3_log_sf
+from itrust.data import Sample
 from itrust.engines import (
     Certificate,
     Drawing,
+    Engine,
+    KernelOutcome,
+    NullMoments,
     Outcome,
     Plan,
+    Purpose,
     Survey,
-    Tally,
     Work,
     finite,
     run_together,
     work_of_parts,
 )
-from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull
+from itrust.kernels import LocalKernel
+from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull, is_symmetric
 
+SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
+ROWS_AT_ONCE = 65_536
 MOMENT_DRAWS = 199  # that give the scale where rows come in clusters
+SLACK = 1.2  # ratio of a spread to that of independent rows up to which the latter is taken
 
 
 @dataclass(frozen=True, eq=False)
+class PlannedKernel:
+    """A kernel, how it is evaluated, and its null moments as far as they are known."""
+
+    entry: Entry | None
+    plan: Plan
+    moments: NullMoments | None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that can be known before a label is looked at."""
+
+    survey: Survey
+    engine: Engine
+    dictionary: Dictionary
+    bank: Bank
+    kernels: tuple[PlannedKernel, ...] = ()
+    main: int = 0
+    is_alone: bool = False
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The checks that can vary: those made of features, then kernels."""
+        return (*self.bank.entries, *(k.entry for k in self.kernels if k.entry))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Of these checks, (E,)."""
+        entries = self.entries
+        return np.array(replace(self.dictionary, entries=entries).weights() if entries else ())
+
+    @property
+    def is_single(self) -> BoolArray:
+        """Whether a check is the sum of residuals along a single feature, (E,)."""
+        kernels = np.zeros(self.weights.size - self.bank.single.size, dtype=bool)
+        return np.concatenate([self.bank.single >= 0, kernels])
+
+    @property
+    def main_kernel(self) -> LocalKernel:
+        """The kernel that gives the statistic."""
+        return self.kernels[self.main].plan.kernel
+
+    @property
+    def plans(self) -> list[Plan]:
+        """How the kernels are evaluated."""
+        return [kernel.plan for kernel in self.kernels]
+
+    @property
+    def works(self) -> list[Work]:
+        """What a pass over the rows adds up beside the kernels."""
+        return [] if self.is_alone else [self.bank]
+
+    def for_null(self, null: Null) -> Prepared:
+        """The same checks on the scale of another null."""
+        return replace(self, bank=replace(self.bank, is_studentised=null.keeps_residuals))
+
+    def draws_give_scale(self, null: Null | None) -> bool:
+        """Whether draws keep the dependence within clusters, so that they give the scale."""
+        sample = self.survey.source.in_memory
+        if null is None or self.is_alone or sample is None:
+            return False
+        return null.keeps_clusters and not sample.design.rows_are_independent
+
+
+def prepare(
+    survey: Survey,
+    engine: Engine,
+    dictionary: Dictionary,
+    null: Null,
+    draws: int,
+    default: LocalKernel,
+) -> Prepared:
+    """Choose features, landmarks and plans for many checks, without labels."""
+    names = survey.source.names
+    strange = [name for name in dictionary.covariates if name not in names]
+    if strange:
+        raise InputError(
+            f"the dictionary reads {strange[0]!r}, which the sample lacks",
+            hint=did_you_mean(strange[0], list(names)),
+        )
+    made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
+    bank = make_bank(made_of_features, survey.pilot, survey.unit)
+    work = float(survey.n) * bank.width * (1 + draws)
+    precise = np.float64 if work <= SMALL_WORK else np.float32
+    bank = replace(bank, dtype=precise, is_studentised=null.keeps_residuals)
+    listed: list[tuple[Entry | None, LocalKernel]] = [
+        (entry, entry.kernel.resolve(survey.pilot.points, partial=True))
+        for entry in dictionary.entries
+        if entry.kernel is not None
+    ]
+    if default not in [kernel for _, kernel in listed]:
+        listed.append((None, default))
+    kernels: list[PlannedKernel] = []
+    main = 0
+    for entry, kernel in listed:
+        is_main = kernel == default
+        purpose = Purpose(null, draws, among_many=True, is_main=is_main)
+        plan = engine.plan(survey, kernel, purpose)
+        moments = plan.moments(survey)
+        can_vary = plan.can_vary(moments)
+        if is_main:
+            main = len(kernels)
+        if can_vary or is_main:
+            kernels.append(PlannedKernel(entry if can_vary else None, plan, moments))
+    return Prepared(survey, engine, dictionary, bank, tuple(kernels), main)
+
+
+def prepare_one(
+    survey: Survey, engine: Engine, kernel: LocalKernel, null: Null | None, draws: int
+) -> Prepared:
+    """The same for a single kernel, which is a dictionary of one check."""
+    dictionary = Dictionary.of_one(kernel, survey.source.names)
+    draws = draws if isinstance(null, SimulatedNull) else 0
+    plan = engine.plan(survey, kernel, Purpose(null, draws))
+    kernels = (PlannedKernel(dictionary.entries[0], plan, None),)
+    bank = make_bank([], survey.pilot, survey.unit)
+    return Prepared(survey, engine, dictionary, bank, kernels, is_alone=True)
+
+
+def symmetric_checks(prepared: Prepared) -> BoolArray:
+    """Mark the checks whose features all have nearly symmetric sums over clusters, (E,).
+
+    Whether labels of a cluster are independent or all one, the squared skewness of a feature's sum
+    must be small and many clusters must carry it. Kernels, which look at small places, are not
+    marked, and neither are checks of rows in files or of rows whose clusters are not named. Where
+    no event may happen by chance, as in a small group with rare events, flips spread next to
+    nothing, and the check would be the most striking one: there the spread that the probabilities
+    expect counts where it is larger.
+    """
+    marked = np.zeros(prepared.weights.size, dtype=bool)
+    sample = prepared.survey.source.in_memory
+    bank = prepared.bank
+    if sample is None or not bank.entries or sample.design.known_by_replicates:
+        return marked
+    features = _symmetric_features(bank, sample.outcome(bank.outcome))
+    for k in range(len(bank.entries)):
+        marked[k] = features[bank.features_of(k)[0]].all()
+    return marked
+
+
+def _symmetric_features(bank: Bank, sample: Sample) -> BoolArray:
+    """The same for every feature and mixture of features, (R + Q,)."""
+    width, units = bank.selector.shape[1], sample.design.units
+    order = np.argsort(units, kind="stable")
+    alone, together = np.zeros((3, width)), np.zeros((3, width))
+    for rows in _whole_clusters(units[order], min(bank.max_rows, ROWS_AT_ONCE)):
+        chosen = order[rows]
+        p, w = sample.p[chosen], sample.weights_or_ones[chosen]
+        f = bank.matrix(sample.points.take(chosen)) * w
+        v = p * (1 - p)
+        first = np.flatnonzero(np.diff(units[chosen], prepend=-1))
+        parts = np.square(f) * v, f, np.abs(f), np.abs(f) * p
+        spread, mass, size, predicted = (np.add.reduceat(part, first, axis=1) for part in parts)
+        third = f**3 @ (v * (1 - 2 * p))
+        alone += np.stack([spread.sum(axis=1), third, np.square(spread).sum(axis=1)])
+        # If a cluster had one label, its probability being the mean over the feature's size.
+        mean = np.divide(predicted, size, out=np.zeros_like(size), where=size > 0)
+        variance = mass**2 * mean * (1 - mean)
+        skew = variance * mass * (1 - 2 * mean)
+        sums = variance.sum(axis=1), skew.sum(axis=1), np.square(variance).sum(axis=1)
+        together += np.stack(sums)
+    return np.asarray(is_symmetric(*alone) & is_symmetric(*together))
+
+
+def _whole_clusters(units: IntArray, size: int) -> Iterator[slice]:
+    """Some rows at a time, of units in ascending order, that are never torn apart."""
+    ends = np.append(np.flatnonzero(np.diff(units)) + 1, units.size)
+    at = 0
+    while at < units.size:
+        last = int(np.searchsorted(ends, at + size, side="right")) - 1
+        stop = int(ends[last]) if last >= 0 and ends[last] > at else int(ends[ends > at][0])
+        yield slice(at, stop)
+        at = stop
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledChecks:
+    """Values of all checks for the data, which come first, and some draws, (E, 1 + draws)."""
+
+    log_tails: FloatArray
+    standardised: AnyArray
+    statistic: FloatArray
+    sd: FloatArray
+    skewness: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Scores(ScaledChecks):
     """What every check shows, the data first."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = ()
     weights: FloatArray
     is_single: BoolArray
     n: int
@@ -66,9 +283,51 @@ class Scores(ScaledChecks):
         Maximum and soft maximum have the same power in the study; with the maximum the
         smallest adjusted p-value is that of the whole test.
         """
-        if not self.entries:
-            return np.zeros(self.statistic.size)
+        if not self.weights.size:
+            return np.zeros(self.log_tails.shape[1])
         return largest_of(self.log_tails, self.log_weights)
+
+    def with_batches(self, batches: Sequence[ScaledChecks]) -> Self:
+        """The same with the draws of more batches; the law of this one holds for all."""
+        if not batches:
+            return self
+        joined: dict[str, Any] = {
+            name: np.concatenate(
+                [getattr(self, name), *(getattr(own, name)[..., 1:] for own in batches)], axis=-1
+            )
+            for name in ("log_tails", "standardised", "statistic")
+        }
+        return replace(self, **joined)
+
+    def on_scale_of(
+        self, others: ScaledChecks, is_symmetric: BoolArray, *, keeps_residuals: bool
+    ) -> Self:
+        """The same checks on the scale of draws, where no closed form has their moments.
+
+        The moments are those of other draws, so that data and draws are treated alike, and a
+        strong bias does not hide itself by what it adds to them. Sums along a single feature have
+        mean 0, for every label keeps its probability. Where few events may happen, some draws tell
+        little of a tail: there spread and skewness are at least those of independent rows.
+        """
+        single, symmetric = self.is_single[:, None], is_symmetric[:, None]
+        drawn = others.standardised[:, 1:]
+        mean = np.where(single, 0.0, drawn.mean(axis=1, keepdims=True))
+        drawn = drawn - mean
+        sd = np.sqrt(np.square(drawn).mean(axis=1, keepdims=True))
+        sd = np.where(symmetric, sd, np.maximum(sd, 1.0))
+        sd = np.where(sd > 0, sd, 1.0)
+        if keeps_residuals:
+            sd = np.where(sd > 1, np.maximum(sd / SLACK, 1.0), np.minimum(sd * SLACK, 1.0))
+        known, seen = self.skewness[:, None], ((drawn / sd) ** 3).mean(axis=1, keepdims=True)
+        skewness = np.where(~symmetric & (np.abs(seen) > np.abs(known)), seen, known)
+        standardised = (self.standardised - mean) / sd
+        return replace(
+            self,
+            log_tails=log_tails_of(standardised, skewness, single),
+            standardised=standardised,
+            sd=self.sd * sd[:, 0],
+            skewness=skewness[:, 0],
+        )
 
 
 def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
@@ -81,6 +340,18 @@ def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
     return np.asarray(draws @ draws.T)
 
 
+def pvalues_of(laws: Sequence[Scores]) -> tuple[FloatArray, FloatArray]:
+    """P-values of every check, adjusted for all, and as if it were the only one, (E,) each.
+
+    The largest under all laws count.
+    """
+    adjusted, alone = (
+        np.max([by(law.log_tails, law.log_weights) for law in laws], axis=0)
+        for by in (step_down, unadjusted_pvalues)
+    )
+    return adjusted, alone
+
+
 def score(
     prepared: Prepared,
     null: Null | None,
@@ -91,26 +362,29 @@ def score(
     symmetric: BoolArray | None = None,
 ) -> Scores:
     """Score the data and all draws by every check."""
-    draws = draws if makes_draws(null) else 0
-    part = Scoring(prepared, null)
-    amount = work_of_parts(prepared.survey, [part], draws)
-    with progress_bar("drawing", amount, progress) as advance:
-        (found,) = run_together(
-            prepared.engine, prepared.survey, [part], null, draws, seed, advance
-        )
-    scores: Scores = found
-    if not _is_clustered(prepared, null):
-        return scores
+    survey, engine, part = prepared.survey, prepared.engine, Scoring(prepared, null)
+    draws = draws if isinstance(null, SimulatedNull) else 0
+    with progress_bar("drawing", work_of_parts(survey, [part], draws), progress) as advance:
+        (scores,) = run_together(engine, survey, [part], null, draws, seed, advance)
+    made: Scores = scores
+    if null is None or not prepared.draws_give_scale(null):
+        return made
     drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-    with progress_bar("scale", 1, False) as advance:
-        outcome = prepared.engine.run(
-            prepared.survey, prepared.plans, drawing, prepared.works, advance=advance
-        )
-    others = _scaled(prepared, outcome).without_data()
+    others = part.scaled(engine.run(survey, prepared.plans, drawing, prepared.works))
     symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
-    keeps = null is not None and null.keeps_residuals
-    checks = scaled_by_draws(scores, others, prepared.is_single, symmetric, keeps_residuals=keeps)
-    return replace(scores, **vars(checks))
+    return made.on_scale_of(others, symmetric, keeps_residuals=null.keeps_residuals)
+
+
+def score_laws(
+    prepared: Prepared, null: Null, draws: int, seed: int, progress: bool | None = None
+) -> tuple[Scores, ...]:
+    """Score the data and all draws under every law that the null leaves open."""
+    laws: tuple[Null, ...] = (null,)
+    if isinstance(null, RowwiseNull):
+        laws = null.laws(prepared.survey.source, seed)
+    symmetric = symmetric_checks(prepared) if prepared.draws_give_scale(null) else None
+    with progress_bar("drawing", len(laws), progress):
+        return tuple(score(prepared, law, draws, seed, symmetric=symmetric) for law in laws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,100 +405,117 @@ class Scoring:
     def width(self) -> int:
         return self.prepared.bank.width
 
-    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+    def scaled(self, outcome: Outcome, *, precise: bool = True) -> ScaledChecks:
+        """One batch on the scale of independent rows; a kernel that is alone as it is."""
         prepared = self.prepared
+        statistic = finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
         if prepared.is_alone:
-            checks = _alone(prepared, outcome)
-        else:
-            precise = _is_clustered(prepared, self.null)
-            checks = _scaled(prepared, outcome, precise=precise)
+            unknown = np.full(1, np.nan)
+            return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
+        kernels = [
+            (sums, sums.refined(kernel.moments))
+            for kernel, sums in zip(prepared.kernels, outcome.kernels, strict=True)
+            if kernel.entry is not None and kernel.moments is not None
+        ]
+        tails, values, *law = on_one_scale(prepared.bank, outcome.works[0], kernels, precise)
+        return ScaledChecks(tails, values, statistic, *law)
+
+    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+        prepared, null = self.prepared, self.null
+        checks = self.scaled(outcome, precise=prepared.draws_give_scale(null))
         if block.start:
-            return checks.without_data()
-        survey, main = prepared.survey, prepared.kernels[prepared.main].plan
+            return checks
+        survey, tally, main = prepared.survey, outcome.tally, outcome.kernels[prepared.main]
+        tail = None
+        if isinstance(null, AnalyticNull):
+            facts = Facts(
+                float(checks.statistic[0]),
+                float(main.over_pairs[0]),
+                tally.rows,
+                survey.source.weights is not None,
+                prepared.main_kernel.supremum,
+                main.spectrum,
+                main.offset,
+            )
+            tail = null.tail(facts)
+        # A pass tells about rows in files what a sample knows by itself.
+        notes = tally.notes if survey.source.in_memory is None else ()
         return Scores(
             **vars(checks),
             entries=prepared.entries,
             weights=prepared.weights,
             is_single=prepared.is_single,
-            n=outcome.tally.rows,
-            impossible=outcome.tally.impossible,
-            tail=_tail(prepared, self.null, float(checks.statistic[0]), outcome),
-            engine=prepared.engine.describe(survey, main),
-            certificate=outcome.kernels[prepared.main].certificate(outcome.pair_weight),
-            notes=(*_notes(survey, outcome.tally), *prepared.dictionary.notes),
+            n=tally.rows,
+            impossible=tally.impossible,
+            tail=tail,
+            engine=prepared.engine.describe(survey, prepared.plans[prepared.main]),
+            certificate=main.certificate(outcome.pair_weight),
+            notes=(*notes, *survey.notes, *prepared.dictionary.notes),
         )
 
-    def finished(self, found: Sequence[ScaledChecks]) -> Scores:
-        first = found[0]
+    def finished(self, batches: Sequence[ScaledChecks]) -> Scores:
+        first, *others = batches
         assert isinstance(first, Scores)
-        return first if len(found) == 1 else replace(first, **vars(ScaledChecks.joined(found)))
+        return first.with_batches(others)
 
 
-def _is_clustered(prepared: Prepared, null: Null | None) -> bool:
-    """Whether draws keep the dependence within clusters, so that they give the scale."""
-    sample = prepared.survey.source.in_memory
-    if null is None or prepared.is_alone or sample is None:
-        return False
-    return null.keeps_clusters and not sample.design.rows_are_independent
+def on_one_scale(
+    bank: Bank,
+    sums: BankSums,
+    kernels: Sequence[tuple[KernelOutcome, NullMoments]] = (),
+    precise: bool = True,
+) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]:
+    """Minus the log tails and the standardised values of all checks, (E, columns).
+
+    Beside them their standard deviations and skewness under the null, (E,). Standardised values
+    that need not be precise are kept in single precision.
+    """
+    single, expected = bank.single >= 0, sums.expected
+    sd, skewness = bank.moments.of_forms(expected)
+    sd = np.where(single, np.sqrt(expected), sd)
+    skewness = np.where(single, bank.moments.skewness_of_singles(expected), skewness)
+    laws = [(sd, skewness), *(own.of_forms(np.array([k.expected])) for k, own in kernels)]
+    sd, skewness = (np.concatenate(part) for part in zip(*laws, strict=True))
+    outcomes = [kernel for kernel, _ in kernels]
+    is_single = np.concatenate([single, np.zeros(len(kernels), dtype=bool)])[:, None]
+    unit = sd[:, None]
+    if bank.is_studentised:
+        # More variance than expected is taken out; less is not, for rare events would blow up.
+        diagonals = np.concatenate([sums.diagonals, *(own.diagonal[None] for own in outcomes)])
+        means = np.array([*expected, *(own.expected for own in outcomes)])[:, None]
+        ratio = np.maximum(diagonals[:, :1] / means, 1.0)
+        unit = unit * np.where(is_single, np.sqrt(ratio), ratio)
+    several = np.flatnonzero(~single)
+    scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())[single, None]
+    columns = sums.forms.shape[1]
+    log_tails = np.empty((len(unit), columns))
+    standardised = np.empty(log_tails.shape, np.float64 if precise else np.float32)
+    for at in range(0, columns, COLUMNS_AT_ONCE):  # what is made on the way stays small
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        forms = sums.forms[:, block]
+        values = np.empty((single.size, forms.shape[1]))
+        values[single] = forms[bank.single[single]] * scales
+        # Residuals that keep their size keep their squares, too: those of the data are taken.
+        wanted = slice(0, 1) if bank.is_studentised else block
+        squares = bank.selector[several] @ np.square(forms)
+        values[several] = squares - sums.diagonals[several, wanted]
+        values = np.concatenate([values, *(own.over_pairs[None, block] for own in outcomes)])
+        values = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+        log_tails[:, block] = log_tails_of(values, skewness[:, None], is_single)
+        standardised[:, block] = values
+    return log_tails, standardised, sd, skewness
 
 
-def score_laws(
-    prepared: Prepared, null: Null, draws: int, seed: int, progress: bool | None = None
-) -> tuple[Scores, ...]:
-    """Score the data and all draws under every law that the null leaves open."""
-    laws: tuple[Null, ...] = (null,)
-    if isinstance(null, RowwiseNull):
-        laws = null.laws(prepared.survey.source, seed)
-    symmetric = symmetric_checks(prepared) if _is_clustered(prepared, null) else None
-    with progress_bar("drawing", len(laws), progress):
-        return tuple(score(prepared, law, draws, seed, symmetric=symmetric) for law in laws)
-
-
-def _statistic(prepared: Prepared, outcome: Outcome) -> FloatArray:
-    """KLCE^2 of the main kernel, (1 + draws,)."""
-    return finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
-
-
-def _alone(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
-    statistic = _statistic(prepared, outcome)
-    unknown = np.full(1, np.nan)
-    return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
-
-
-def _scaled(prepared: Prepared, outcome: Outcome, *, precise: bool = True) -> ScaledChecks:
-    bank: BankSums = outcome.works[0]
-    kernels = [
-        (found, found.refined(kernel.moments))
-        for kernel, found in zip(prepared.kernels, outcome.kernels, strict=True)
-        if kernel.entry is not None and kernel.moments is not None
-    ]
-    law = null_law(prepared.bank, bank, kernels)
-    log_tails, standardised = on_one_scale(
-        prepared.bank, bank, [found for found, _ in kernels], law, precise=precise
-    )
-    return ScaledChecks(log_tails, standardised, _statistic(prepared, outcome), *law)
-
-
-def _tail(prepared: Prepared, null: Null | None, statistic: float, first: Outcome) -> float | None:
-    """What the formula of an analytic null gives."""
-    if not isinstance(null, AnalyticNull):
-        return None
-    found = first.kernels[prepared.main]
-    return null.tail(
-        Facts(
-            statistic,
-            float(found.over_pairs[0]),
-            first.tally.rows,
-            prepared.survey.source.weights is not None,
-            prepared.main_kernel.supremum,
-            found.spectrum,
-            found.offset,
-        )
-    )
-
-
-def _notes(survey: Survey, tally: Tally) -> tuple[str, ...]:
-    """Data-quality notes: a pass tells about rows in files what a sample knows by itself."""
-    if survey.source.in_memory is not None:
-        return survey.notes
-    return (*tally.notes, *survey.notes)
+def log_tails_of(
+    standardised: FloatArray, skewness: FloatArray, is_single: BoolArray
+) -> FloatArray:
+    """Minus the log of the tails of shifted gamma laws, (E, columns)."""
+    tails = np.empty_like(standardised, dtype=np.float64)
+    for at in range(0, standardised.shape[1], COLUMNS_AT_ONCE):  # as above
+        values = standardised[:, at : at + COLUMNS_AT_ONCE]
+        # The sum along a feature is taken in both directions; its longer tail gets its length.
+        sign = np.where(is_single, np.sign(values), 1.0)
+        some = -pearson3_log_sf(sign * values, np.maximum(sign * skewness, 0.0))
+        some -= np.where(is_single, np.log(2), 0.0)
+        tails[:, at : at + COLUMNS_AT_ONCE] = np.where(is_single, np.maximum(some, 0.0), some)
+    return tails

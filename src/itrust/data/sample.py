@@ -701,7 +701,7 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
     """Pass a `Sample` on; refuse anything else and say how to make one, in the call if known."""
     if isinstance(sample, Sample):
         return sample
-    if isinstance(sample, MulticlassSample):
+    if isinstance(sample, Rows) and sample.codes is not None:
         problem = "this is a MulticlassSample; use multiclass_test(sample), or "
         raise InputError(f"{problem}sample.one_class(name)", argument="sample", value=sample)
     made = _how_to_make(sample)
@@ -713,7 +713,7 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
 
 def of_two_classes(sample: object) -> Sample:
     """Pass a sample of a model on; refuse several classes, and say how to name one of them."""
-    if not isinstance(sample, MulticlassSample):
+    if isinstance(sample, Sample) or not isinstance(sample, Rows) or sample.codes is None:
         return checked_sample(sample)
     classes = sample.classes
     raise InputError(

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from itrust._core import AnyArray, BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.default import direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
-from itrust.data import Chunk, Pilot, Points
+from itrust.data import Pilot, Points, Rows
 from itrust.engines import Additive, Drawn, NullMoments, Products, Survey, Work, third_moments
 from itrust.terms import Features
 
@@ -80,7 +80,7 @@ class Bank(Work):
             first = last
         return matrix
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _BankPart:
         """Start on a chunk."""
         return _BankPart(self, chunk, weights, columns)
 
@@ -100,7 +100,7 @@ class BankSums(Additive):
 class _BankPart:
     """What one chunk contributes, being made."""
 
-    def __init__(self, bank: Bank, chunk: Chunk, w: FloatArray, columns: int) -> None:
+    def __init__(self, bank: Bank, chunk: Rows, w: FloatArray, columns: int) -> None:
         matrix = bank.matrix(chunk.points)
         squares, variances = np.square(matrix), chunk.p * (1 - chunk.p)
         if chunk.weights is not None:
@@ -171,9 +171,14 @@ def _weighed(entry: Entry, f: FloatArray, variances: FloatArray, n: int) -> Floa
     varies = squares > NO_VARIANCE * max(float(squares.max()), 1.0)
     sd = np.sqrt(squares[varies])
     standard = f[varies] / sd[:, None]
-    values, vectors = np.linalg.eigh((standard * variances) @ standard.T)
+    return whitened((standard * variances) @ standard.T, sd, varies)
+
+
+def whitened(correlation: FloatArray, sd: FloatArray, varies: BoolArray) -> FloatArray:
+    """What makes the features that vary uncorrelated, (q, all features)."""
+    values, vectors = np.linalg.eigh(correlation)
     there = values > NO_CORRELATION * values.max(initial=0.0)
-    mixing = np.zeros((int(there.sum()), squares.size))
+    mixing = np.zeros((int(there.sum()), varies.size))
     mixing[:, varies] = vectors[:, there].T / np.sqrt(values[there] + RIDGE)[:, None] / sd
     return mixing
 

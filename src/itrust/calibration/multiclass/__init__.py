@@ -15,7 +15,7 @@ from itrust.calibration.multiclass.results import (
     taken_for_of,
 )
 from itrust.calibration.multiclass.scores import class_losses, mean_loss, top_label
-from itrust.calibration.multiclass.table import class_table, contrast_law
+from itrust.calibration.multiclass.table import class_scores
 from itrust.calibration.multiclass.testing import (
     ClassDrawing,
     has_classes,

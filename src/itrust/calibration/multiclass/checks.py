@@ -10,15 +10,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.bank import Bank, make_bank
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
+from itrust.calibration.dictionary.bank import FEW_EVENTS, Bank, make_bank, whitened
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
-from itrust.calibration.dictionary.entries import Dictionary, Entry
-from itrust.calibration.prepared import SMALL_WORK, Prepared
+from itrust.calibration.dictionary.entries import Entry
+from itrust.calibration.pipeline import SMALL_WORK, Prepared, symmetric_checks
 from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (
     Additive,
@@ -27,6 +28,7 @@ from itrust.engines import (
     Factor,
     LowRankPlan,
     Products,
+    RowwiseWork,
     Survey,
     Work,
     available_threads,
@@ -34,6 +36,7 @@ from itrust.engines import (
     ordered_map,
 )
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
+from itrust.nulls import Rademacher
 from itrust.terms import Features, Shape
 
 MAX_EXACT_ROWS = 512  # whose kernel is taken as it is
@@ -44,6 +47,7 @@ MAX_DENSE_ROWS, MAX_ROWS_OF_SKEWNESS = 1_500, 512
 NO_EIGENVALUE = 1e-14
 MAX_PAIRS = 45  # of classes: all pairs of ten
 LEFT_OUT = ("full",)  # families whose place the joint form takes
+MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can be drawn
 
 Block = tuple[IntArray | slice, int, AnyArray]  # rows, number of the block, features (r, rows)
 
@@ -172,17 +176,13 @@ class Contrasts(SharedWork):
         entries = tuple(self.entries[g] for g in chosen)
         return replace(self, entries=entries, features=self.features.take(chosen))
 
-    def matrix(self, points: Points, dtype: DTypeLike = np.float64) -> AnyArray:
-        """All features of some rows, (g, n)."""
-        return self.features.matrix(points, dtype)
-
     def blocks(self, rows: Rows) -> list[Block]:
         """Features of some rows, in one block."""
-        return [(slice(None), 0, self.matrix(rows.points, self.dtype))]
+        return [(slice(None), 0, self.features.matrix(rows.points, self.dtype))]
 
     def moments(self, rows: Rows, w: FloatArray) -> ContrastMoments:
         """What some rows add to the null law of contrasts."""
-        p, phi = rows.predictions, self.matrix(rows.points) * w
+        p, phi = rows.predictions, self.features.matrix(rows.points) * w
         cubed, classes = phi**3, p.shape[1]
         covariance, with_level, mixed = (np.empty((len(phi), classes, classes)) for _ in range(3))
         for g in range(len(phi)):
@@ -210,49 +210,99 @@ def _covariance(weights: FloatArray, p: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class ContrastLaw:
+    """The null law of contrasts between classes; no label is looked at."""
+
+    vectors: IntArray
+    mixing: Sequence[FloatArray]
+    means: FloatArray
+    sds: FloatArray
+    skews: FloatArray
+    pairs: IntArray
+    level: FloatArray
+    sd: FloatArray
+    skewness: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class ClassChecks:
-    """All that can be known before a label is looked at."""
+    """All that can be known before a label is looked at; checks of each class are `prepared`."""
 
     survey: Survey
     engine: Engine
-    some: Rows
-    dictionary: Dictionary
-    banks: tuple[Bank, ...]
-    weights: tuple[FloatArray, ...]
+    prepared: tuple[Prepared, ...]
     joint: JointForm
     contrasts: Contrasts
 
     def for_signs(self) -> ClassChecks:
         """The same where draws keep the size of residuals, which then are divided by it."""
-        banks = tuple(replace(bank, is_studentised=True) for bank in self.banks)
-        return replace(self, banks=banks)
-
-    @property
-    def unit(self) -> float:
-        """The size of the weights, by which they are divided."""
-        return self.joint.unit
+        return replace(self, prepared=tuple(own.for_null(Rademacher()) for own in self.prepared))
 
     @property
     def works(self) -> list[Work]:
-        return [*self.banks, self.joint, self.contrasts]
+        return [*(own.bank for own in self.prepared), self.joint, self.contrasts]
 
     @property
     def width(self) -> int:
         shared = self.joint.rank + len(self.contrasts.entries) + 1
-        return sum(bank.width + shared for bank in self.banks)
+        return sum(own.bank.width + shared for own in self.prepared)
 
-    def prepared(self, k: int) -> Prepared:
-        """The checks of one class as the test of one outcome has them."""
-        return Prepared(
-            survey=self.survey,
-            engine=self.engine,
-            dictionary=self.dictionary,
-            weights=self.weights[k],
-            is_alone=False,
-            bank=self.banks[k],
-            kernels=(),
-            main=0,
-        )
+    @cached_property
+    def symmetric(self) -> list[BoolArray]:
+        """Which checks of every class have nearly symmetric sums over clusters."""
+        return [symmetric_checks(own) for own in self.prepared]
+
+    @cached_property
+    def law(self) -> ContrastLaw:
+        """The null law of contrasts, from sums over all rows."""
+        work = RowwiseWork(self.contrasts.moments, self.joint.unit, None)
+        moments: ContrastMoments = self.engine.run(self.survey, [], None, [work]).works[0]
+        vectors, mixing, laws = [], [], []
+        for g, covariance in enumerate(moments.covariance):
+            mixed = _whitening(covariance)
+            if len(mixed):
+                spread = mixed @ covariance @ mixed.T
+                variance = 2 * float(np.sum(spread * spread))
+                third = 8 * float(np.trace(spread @ spread @ spread))
+                vectors.append(g)
+                mixing.append(mixed)
+                laws.append((float(np.trace(spread)), np.sqrt(variance), third / variance**1.5))
+        numbers = np.array(vectors, dtype=np.int64)
+        means, sds, skews = np.array(laws).reshape(-1, 3).T
+        pairs = _pair_law(self.contrasts, moments)
+        return ContrastLaw(numbers, mixing, means, sds, skews, *pairs)
+
+
+def _whitening(covariance: FloatArray) -> FloatArray:
+    """What makes the sums of all classes uncorrelated, (q, K); rare classes count less."""
+    variance = np.diag(covariance)
+    varies = variance > 1e-12 * max(float(variance.max()), 1.0)
+    if np.count_nonzero(varies) < 2:
+        return np.empty((0, len(covariance)))
+    sd = np.sqrt(variance[varies] + FEW_EVENTS)
+    return whitened(covariance[np.ix_(varies, varies)] / np.outer(sd, sd), sd, varies)
+
+
+def _pair_law(
+    contrasts: Contrasts, moments: ContrastMoments
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Contrasts that can vary, what is taken off for the level, their sd and skewness."""
+    a, b = contrasts.pairs.T
+    variance, with_level = (
+        part[:, a, a] + part[:, b, b] - part[:, a, b] - part[:, b, a]
+        for part in (moments.covariance, moments.with_level)
+    )  # (g, m)
+    one, two, three = np.moveaxis(moments.cubes, -1, 0)
+    third = one[:, a] - one[:, b] - 3 * (two[:, a] - two[:, b])
+    third = third + 2 * (
+        three[:, a] - three[:, b] - 3 * (moments.mixed[:, a, b] - moments.mixed[:, b, a])
+    )
+    safe = np.maximum(variance[0], 1e-300)
+    level = np.where(contrasts.is_trend[:, None], with_level / safe, 0.0)
+    variance = variance - np.where(contrasts.is_trend[:, None], with_level * level, 0.0)
+    g, m = np.nonzero(variance >= MIN_VARIANCE)
+    sd = np.sqrt(variance[g, m])
+    return np.column_stack([a[m], b[m], g]), level[g, m], sd, third[g, m] / sd**3
 
 
 def by_ticket(extract: Extract, size: int, first: int = 0) -> Rows:
@@ -282,23 +332,16 @@ def prepare_classes(extract: Extract, engine: Engine, draws: int) -> ClassChecks
         return replace(make_bank(kept, rows, unit), outcome=k)
 
     classes = range(some.predictions.shape[1])
-    banks = tuple(ordered_map(bank_of, classes, available_threads()))
+    banks = list(ordered_map(bank_of, classes, available_threads()))
     work = float(extract.n) * sum(bank.width for bank in banks) * (1 + draws)
     dtype = np.float64 if work <= SMALL_WORK else np.float32
-    banks = tuple(replace(bank, dtype=dtype) for bank in banks)
-    weights = tuple(
-        np.array(replace(dictionary, entries=bank.entries).weights() if bank.entries else ())
-        for bank in banks
-    )
+    survey = engine.survey_of(extract)
     return ClassChecks(
-        survey=engine.survey_of(extract),
-        engine=engine,
-        some=some,
-        dictionary=dictionary,
-        banks=banks,
-        weights=weights,
-        joint=replace(joint_form(extract, unit, engine.factor_of_all), dtype=dtype),
-        contrasts=replace(_contrasts(some, pilot, unit), dtype=dtype),
+        survey,
+        engine,
+        tuple(Prepared(survey, engine, dictionary, replace(own, dtype=dtype)) for own in banks),
+        replace(joint_form(extract, unit, engine.factor_of_all), dtype=dtype),
+        replace(_contrasts(some, pilot, unit), dtype=dtype),
     )
 
 
@@ -393,7 +436,7 @@ def _contrasts(some: Rows, pilot: Rows, unit: float) -> Contrasts:
     entries = contrast_entries(points)
     features = Features.ranked([entry.features[0] for entry in entries], points)
     plain = Contrasts(entries, features, *_confused(pilot), unit)
-    means = plain.matrix(pilot.points).mean(axis=1)
+    means = features.matrix(pilot.points).mean(axis=1)
     centres = np.where(plain.is_trend, means, 0.0)
     return replace(plain, features=replace(features, centres=centres))
 

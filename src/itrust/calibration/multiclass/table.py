@@ -8,55 +8,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
-from itrust.calibration.multiclass.checks import ClassChecks, ContrastMoments
+from itrust.calibration.dictionary.entries import Shape
+from itrust.calibration.multiclass.checks import ClassChecks, Contrasts
+from itrust.calibration.multiclass.results import TakenFor
 from itrust.calibration.multiplicity import largest_of
-from itrust.calibration.pipeline import MOMENT_DRAWS
-from itrust.calibration.scaling import (
+from itrust.calibration.pipeline import (
+    MOMENT_DRAWS,
     ScaledChecks,
+    Scores,
     log_tails_of,
-    null_law,
     on_one_scale,
-    scaled_by_draws,
 )
-from itrust.engines import Drawing, Outcome, Plan, RowwiseWork, Tally, Work, run_together
+from itrust.data import Rows
+from itrust.engines import Additive, Drawing, Outcome, Plan, RowwiseWork, Tally, Work, run_together
 from itrust.nulls import CategoryDraws, Rademacher
 
 ClassNull = CategoryDraws | Rademacher
 
 # Shares of the weight, from a small power study; classes and pairs share theirs equally.
 SHARES = {"form": 0.05, "vectors": 0.20, "classes": 0.45, "pairs": 0.30}
-FEW_EVENTS = 1.0  # added to the null variance of a class in a group, in labels
-RIDGE = 0.05  # added to null correlations before they are taken out
-MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can be drawn
+JUDGED = 0.2  # contrasts with larger p-values keep these
+MAX_JUDGED = 60
+CLEAR = 2.58  # null standard deviations by which each class has to be off
 
 
-@dataclass(frozen=True, eq=False)
-class ClassTable:
-    """What every check shows, the data first."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassScores(Scores):
+    """What every check of all classes shows; the statistic is of each class, (K, 1 + draws)."""
 
     checks: ClassChecks
-    law: ContrastLaw
-    weights: FloatArray
-    scaled: ScaledChecks
-    statistics: FloatArray
-    is_single: BoolArray
     tally: Tally
 
     @property
     def vectors(self) -> slice:
         """Rows of functions of the covariates, all classes together."""
-        return slice(1, 1 + self.law.vectors.size)
+        return slice(1, 1 + self.checks.law.vectors.size)
 
     @cached_property
     def classes(self) -> list[slice]:
         """Rows of every class."""
-        ends = self.vectors.stop + np.cumsum([0, *(w.size for w in self.checks.weights)])
+        sizes = [own.weights.size for own in self.checks.prepared]
+        ends = self.vectors.stop + np.cumsum([0, *sizes])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     @property
@@ -64,89 +64,63 @@ class ClassTable:
         """Rows of contrasts between two classes."""
         return slice(self.classes[-1].stop, self.weights.size)
 
-    @cached_property
-    def log_weights(self) -> FloatArray:
-        """What is added to the log tails."""
-        return np.asarray(np.log(self.weights))
-
     def largest(self, rows: slice) -> FloatArray:
         """The largest score of some checks for the data and every draw, (1 + draws,)."""
-        return largest_of(self.scaled.log_tails[rows], self.log_weights[rows])
+        return largest_of(self.log_tails[rows], self.log_weights[rows])
 
     @property
     def null_sd(self) -> float:
-        """Of the statistic."""
+        """Of the statistic of all classes together."""
         return self.checks.joint.sd / self.tally.pair_weight
 
-    def with_statistics(self, statistics: FloatArray) -> ClassTable:
-        """The same with the joint form of every class evaluated in another way."""
-        total = statistics.sum(axis=0)
-        sd = self.null_sd
-        form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
-        skewness = np.array([self.checks.joint.skewness])
-        tails, standardised, _, _ = _with_tails(form, np.array([sd]), skewness)
-        scaled = replace(
-            self.scaled,
-            log_tails=np.concatenate([tails, self.scaled.log_tails[1:]]),
-            standardised=np.concatenate([standardised, self.scaled.standardised[1:]]),
-            statistic=total,
+    def of_class(self, k: int) -> Scores:
+        """The checks of one class as the test of one outcome has them."""
+        rows = self.classes[k]
+        return Scores(
+            self.log_tails[rows],
+            self.standardised[rows],
+            self.statistic[k],
+            self.sd[rows],
+            self.skewness[rows],
+            entries=self.checks.prepared[k].entries,
+            weights=self.weights[rows],
+            is_single=self.is_single[rows],
+            n=self.n,
         )
-        return replace(self, scaled=scaled, statistics=statistics)
 
-    @cached_property
-    def combined(self) -> FloatArray:
-        """The largest score of all checks, (1 + draws,)."""
-        return self.largest(slice(0, self.weights.size))
-
-
-@dataclass(frozen=True, eq=False)
-class ContrastLaw:
-    """The null law of contrasts between classes; no label is looked at."""
-
-    vectors: IntArray
-    mixing: Sequence[FloatArray]
-    means: FloatArray
-    sds: FloatArray
-    skews: FloatArray
-    pairs: IntArray
-    level: FloatArray
-    sd: FloatArray
-    skewness: FloatArray
+    def with_statistic(self, statistic: FloatArray) -> ClassScores:
+        """The same with the joint form of every class evaluated in another way."""
+        form, standardised, _, _ = _form(self.checks, statistic.sum(axis=0), self.null_sd)
+        return replace(
+            self,
+            log_tails=np.concatenate([form, self.log_tails[1:]]),
+            standardised=np.concatenate([standardised, self.standardised[1:]]),
+            statistic=statistic,
+        )
 
 
-def class_table(
+def class_scores(
     checks: ClassChecks,
-    law: ContrastLaw,
     null: ClassNull,
     draws: int,
     seed: int,
     advance: Advance | None = None,
-    symmetric: Sequence[BoolArray] = (),
     is_even: BoolArray | None = None,
-) -> ClassTable:
+) -> ClassScores:
     """Score the data and all draws by every check."""
-    survey, part = checks.survey, ClassScoring(checks, law)
-    batches = run_together(checks.engine, survey, [part], null, draws, seed, advance)
-    scaled, statistics, tally = batches[0]
-    singles = [bank.single >= 0 for bank in checks.banks]
-    together = np.zeros(1 + law.vectors.size, dtype=bool)
-    is_single = np.concatenate([together, *singles, np.ones(len(law.pairs), dtype=bool)])
-    if null.keeps_clusters:
-        drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-        outcome = checks.engine.run(survey, [], drawing, checks.works)
-        others, _ = _scaled(checks, law, outcome)
-        even = np.ones(len(checks.banks), dtype=bool) if is_even is None else is_even
-        first, second = law.pairs[:, 0], law.pairs[:, 1]
-        of_vectors = np.full(law.vectors.size, bool(even.all()))
-        nearly = np.concatenate([[False], of_vectors, *symmetric, even[first] & even[second]])
-        keeps = isinstance(null, Rademacher)
-        scaled = scaled_by_draws(
-            scaled, others.without_data(), is_single, nearly, keeps_residuals=keeps
-        )
-    return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single, tally)
-
-
-Batch = tuple[ScaledChecks, FloatArray, Tally]
+    survey, law, part = checks.survey, checks.law, ClassScoring(checks)
+    (scores,) = run_together(checks.engine, survey, [part], null, draws, seed, advance)
+    made: ClassScores = scores
+    if not null.keeps_clusters:
+        return made
+    drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
+    others = _scaled(checks, checks.engine.run(survey, [], drawing, checks.works))
+    even = np.ones(len(checks.prepared), dtype=bool) if is_even is None else is_even
+    of_vectors = np.full(law.vectors.size, bool(even.all()))
+    of_pairs = even[law.pairs[:, :2]].all(axis=1)
+    symmetric = np.concatenate([[False], of_vectors, *checks.symmetric, of_pairs])
+    keeps = isinstance(null, Rademacher)
+    return made.on_scale_of(others, symmetric, keeps_residuals=keeps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +128,6 @@ class ClassScoring:
     """The checks of all classes as a part of a pass."""
 
     checks: ClassChecks
-    law: ContrastLaw
     plans: Sequence[Plan] = ()
 
     def works(self, block: range) -> list[Work]:  # noqa: ARG002
@@ -164,104 +137,47 @@ class ClassScoring:
     def width(self) -> int:
         return self.checks.width
 
-    def reduced(self, outcome: Outcome, block: range) -> Batch:  # noqa: ARG002
-        return (*_scaled(self.checks, self.law, outcome), outcome.tally)
+    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+        checks, tally = self.checks, outcome.tally
+        scaled = _scaled(checks, outcome)
+        if block.start:
+            return scaled
+        singles = [own.is_single for own in checks.prepared]
+        together = np.zeros(1 + checks.law.vectors.size, dtype=bool)
+        is_single = np.concatenate([together, *singles, np.ones(len(checks.law.pairs), dtype=bool)])
+        weights = _weights(checks)
+        facts = {"weights": weights, "is_single": is_single, "n": tally.rows}
+        return ClassScores(**vars(scaled), **facts, checks=checks, tally=tally)  # type: ignore[arg-type]
 
-    def finished(self, found: Sequence[Batch]) -> Batch:
-        scaled = [one if at == 0 else one.without_data() for at, (one, _, _) in enumerate(found)]
-        statistics = [own if at == 0 else own[:, 1:] for at, (_, own, _) in enumerate(found)]
-        return ScaledChecks.joined(scaled), np.concatenate(statistics, axis=1), found[0][2]
+    def finished(self, batches: Sequence[ScaledChecks]) -> ClassScores:
+        first, *others = batches
+        assert isinstance(first, ClassScores)
+        return first.with_batches(others)
 
 
-def _weights(checks: ClassChecks, law: ContrastLaw) -> FloatArray:
+def _weights(checks: ClassChecks) -> FloatArray:
     """Of the joint form, vectors, checks of each class and pairs; they sum to 1."""
-    lively = [w for w in checks.weights if w.size]
-    of_classes = [w * (SHARES["classes"] / max(len(lively), 1)) for w in checks.weights]
+    of_classes = [own.weights for own in checks.prepared]
+    lively = max(sum(w.size > 0 for w in of_classes), 1)
+    vectors, pairs = checks.law.vectors.size, len(checks.law.pairs)
     parts = [
         np.array([SHARES["form"]]),
-        _alike(SHARES["vectors"], law.vectors.size),
-        *of_classes,
-        _alike(SHARES["pairs"], len(law.pairs)),
+        np.full(vectors, SHARES["vectors"] / max(vectors, 1)),
+        *(w * (SHARES["classes"] / lively) for w in of_classes),
+        np.full(pairs, SHARES["pairs"] / max(pairs, 1)),
     ]
     weights = np.concatenate(parts)
     return np.asarray(weights / weights.sum())
 
 
-def _alike(share: float, count: int) -> FloatArray:
-    return np.full(count, share / max(count, 1))
+ScaledPart = tuple[FloatArray, AnyArray, FloatArray, FloatArray]
 
 
-def contrast_law(checks: ClassChecks) -> ContrastLaw:
-    """The null law of contrasts, from sums over all rows; no label takes part."""
-    work = RowwiseWork(checks.contrasts.moments, checks.unit, None)
-    moments: ContrastMoments = checks.engine.run(checks.survey, [], None, [work]).works[0]
-    vectors, mixing, laws = [], [], []
-    for g, covariance in enumerate(moments.covariance):
-        mixed = _whitening(covariance)
-        if len(mixed):
-            spread = mixed @ covariance @ mixed.T
-            variance = 2 * float(np.sum(spread * spread))
-            third = 8 * float(np.trace(spread @ spread @ spread))
-            vectors.append(g)
-            mixing.append(mixed)
-            laws.append((float(np.trace(spread)), np.sqrt(variance), third / variance**1.5))
-    pairs, level, sd, skewness = _pair_law(checks, moments)
-    means, sds, skews = np.array(laws).reshape(-1, 3).T
-    numbers = np.array(vectors, dtype=np.int64)
-    return ContrastLaw(numbers, mixing, means, sds, skews, pairs, level, sd, skewness)
-
-
-def _whitening(covariance: FloatArray) -> FloatArray:
-    """What makes the sums of all classes uncorrelated, (q, K); rare classes count less."""
-    variance = np.diag(covariance)
-    varies = variance > 1e-12 * max(float(variance.max()), 1.0)
-    if np.count_nonzero(varies) < 2:
-        return np.empty((0, len(covariance)))
-    sd = np.sqrt(variance[varies] + FEW_EVENTS)
-    standard = covariance[np.ix_(varies, varies)] / np.outer(sd, sd)
-    values, vectors = np.linalg.eigh(standard)
-    kept = values > 1e-8 * values.max()
-    mixed = np.zeros((int(kept.sum()), len(covariance)))
-    mixed[:, varies] = vectors[:, kept].T / np.sqrt(values[kept] + RIDGE)[:, None] / sd
-    return mixed
-
-
-def _pair_law(
-    checks: ClassChecks, moments: ContrastMoments
-) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Contrasts that can vary, what is taken off for the level, their sd and skewness."""
-    contrasts = checks.contrasts
-    if not len(contrasts.pairs):
-        return np.empty((0, 3), dtype=np.int64), np.zeros(0), np.zeros(0), np.ones(0)
-    a, b = contrasts.pairs.T
-    variance, with_level = (
-        part[:, a, a] + part[:, b, b] - part[:, a, b] - part[:, b, a]
-        for part in (moments.covariance, moments.with_level)
-    )  # (g, m)
-    one, two, three = np.moveaxis(moments.cubes, -1, 0)
-    third = one[:, a] - one[:, b] - 3 * (two[:, a] - two[:, b])
-    third = third + 2 * (
-        three[:, a] - three[:, b] - 3 * (moments.mixed[:, a, b] - moments.mixed[:, b, a])
-    )
-    safe = np.maximum(variance[0], 1e-300)
-    level = np.where(contrasts.is_trend[:, None], with_level / safe, 0.0)
-    variance = variance - np.where(contrasts.is_trend[:, None], with_level * level, 0.0)
-    g, m = np.nonzero(variance >= MIN_VARIANCE)
-    sd = np.sqrt(variance[g, m])
-    return np.column_stack([a[m], b[m], g]), level[g, m], sd, third[g, m] / sd**3
-
-
-def _scaled(
-    checks: ClassChecks, law: ContrastLaw, outcome: Outcome
-) -> tuple[ScaledChecks, FloatArray]:
+def _scaled(checks: ClassChecks, outcome: Outcome) -> ScaledChecks:
     """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
-    *banks, joint, contrasts = outcome.works
+    law, (*banks, joint, contrasts) = checks.law, outcome.works
     over_pairs = np.square(joint.forms).sum(axis=1) - joint.diagonals
     total = over_pairs.sum(axis=0)
-    sd = checks.joint.sd
-    parts: list[tuple[FloatArray, AnyArray, FloatArray, FloatArray]] = []
-    form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
-    parts.append(_with_tails(form, np.array([sd]), np.array([checks.joint.skewness])))
     vectors = np.array(
         [
             np.square(mixing @ contrasts.forms[:, g]).sum(axis=0)
@@ -269,27 +185,142 @@ def _scaled(
         ]
     ).reshape(law.vectors.size, total.size)
     vectors = (vectors - law.means[:, None]) / law.sds[:, None]
-    parts.append(_with_tails(vectors, law.sds, law.skews))
-    for bank, own in zip(checks.banks, banks, strict=True):
-        own_law = null_law(bank, own, [])
-        parts.append((*on_one_scale(bank, own, [], own_law, precise=True), *own_law))
-    parts.append(_with_tails(_contrasts(law, contrasts.forms), law.sd, law.skewness, single=True))
-    tails, standardised, sds, skews = (np.concatenate(part) for part in zip(*parts, strict=True))
-    scaled = ScaledChecks(tails, standardised, total / outcome.pair_weight, sds, skews)
-    return scaled, over_pairs / outcome.pair_weight
-
-
-def _contrasts(law: ContrastLaw, sums: FloatArray) -> FloatArray:
-    """Standardised contrasts between two classes, (m, columns)."""
     a, b, g = law.pairs.T
-    values = sums[a, g] - sums[b, g]
+    sums = contrasts.forms
+    pairs = sums[a, g] - sums[b, g]
     trends = np.flatnonzero(law.level)
-    values[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])
-    return np.asarray(values / law.sd[:, None])
+    pairs[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])
+    parts: list[ScaledPart] = [
+        _form(checks, total, checks.joint.sd),
+        _with_tails(vectors, law.sds, law.skews),
+        *(on_one_scale(own.bank, some) for own, some in zip(checks.prepared, banks, strict=True)),
+        _with_tails(pairs / law.sd[:, None], law.sd, law.skewness, single=True),
+    ]
+    tails, standardised, sd, skewness = (np.concatenate(own) for own in zip(*parts, strict=True))
+    return ScaledChecks(tails, standardised, over_pairs / outcome.pair_weight, sd, skewness)
+
+
+def _form(checks: ClassChecks, total: FloatArray, sd: float) -> ScaledPart:
+    """The joint form of all classes."""
+    form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
+    return _with_tails(form, np.array([sd]), np.array([checks.joint.skewness]))
 
 
 def _with_tails(
     standardised: FloatArray, sd: FloatArray, skewness: FloatArray, *, single: bool = False
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> ScaledPart:
     tails = log_tails_of(standardised, skewness[:, None], np.full((len(sd), 1), single))
     return tails, standardised, sd, skewness
+
+
+def taken_for(
+    table: ClassScores, classes: Sequence[Any], adjusted: FloatArray, alone: FloatArray
+) -> tuple[TakenFor, ...]:
+    """What every contrast between two classes shows, the largest scores first."""
+    law, first, scores = table.checks.law, table.pairs.start, table.observed[table.pairs]
+    sides = law.pairs[:, :2].copy()  # the class that is too low, and the one too high
+    swapped = table.standardised[table.pairs, 0] < 0
+    sides[swapped] = sides[swapped, ::-1]
+    order = np.argsort(-scores, kind="stable").tolist()
+    judged = [number for number in order[:MAX_JUDGED] if adjusted[first + number] <= JUDGED]
+    facts = _observed(table.checks, judged, sides[judged]) if judged else []
+    contrasts: list[TakenFor] = []
+    for at, number in enumerate(order):
+        entry = table.checks.contrasts.entries[law.pairs[number, 2]]
+        is_trend = entry.shape is Shape.TREND
+        pvalue, moved, both = float(adjusted[first + number]), float("nan"), False
+        if at < len(facts):  # those that are judged come first
+            low, high, z, gone = facts[at]
+            both = low >= CLEAR and high <= -CLEAR
+            pvalue = max(pvalue, 2 * float(ndtr(-abs(z))))
+            moved = moved if is_trend else gone
+        actual, predicted = (classes[k] for k in sides[number])
+        contrasts.append(
+            TakenFor(
+                actual=actual,
+                predicted=predicted,
+                name=entry.name,
+                covariates=entry.covariates,
+                where=entry.where,
+                shape=entry.shape,
+                direction=int(is_trend),
+                moved=moved,
+                both_sides=both,
+                score=float(scores[number]),
+                unadjusted_pvalue=float(alone[first + number]),
+                pvalue=pvalue,
+            )
+        )
+    return tuple(contrasts)
+
+
+@dataclass(frozen=True, eq=False)
+class _PairSums(Additive):
+    """Sums over rows along the functions of m contrasts, less what their levels take off.
+
+    Of `phi e` and `phi^2 p (1 - p)` for both classes, (m, 2), of the contrast and its squares, by
+    clusters where there are any; and of the function as it is, alone and times both residuals.
+    """
+
+    sides: FloatArray
+    variances: FloatArray
+    contrast: FloatArray
+    squares: FloatArray
+    mass: FloatArray
+    plain: FloatArray
+
+
+def _observed(checks: ClassChecks, judged: Sequence[int], sides: IntArray) -> list[list[float]]:
+    """What the observed residuals of some contrasts show, in one pass over the rows, (m, 4).
+
+    Both classes in null standard deviations, the contrast in observed ones, and the mean
+    probability that should have gone to the actual class.
+    """
+    functions, places = np.unique(checks.law.pairs[judged, 2], return_inverse=True)
+    whole = checks.survey.source.in_memory
+    clusters = None if whole is None or whole.cluster is None else int(whole.cluster.max()) + 1
+    contrasts, levels = checks.contrasts.some(functions.tolist()), checks.law.level[judged]
+    summing = partial(_pair_sums, contrasts, sides, places, levels, clusters)
+    work = RowwiseWork(summing, checks.joint.unit, None)
+    sums: _PairSums = checks.engine.run(checks.survey, [], None, [work]).works[0]
+    by_cluster = sums.squares.shape[1] > 1
+    spread = np.square(sums.squares).sum(axis=1) if by_cluster else sums.squares[:, 0]
+    lacks, extra = sums.plain.T
+    numbers = (
+        *_ratio(sums.sides, np.sqrt(sums.variances)).T,
+        _ratio(sums.contrast, np.sqrt(spread)),
+        _ratio(np.maximum(np.minimum(lacks, -extra), 0.0), sums.mass),
+    )
+    facts: list[list[float]] = np.column_stack(numbers).tolist()
+    return facts
+
+
+def _ratio(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+def _pair_sums(
+    contrasts: Contrasts,
+    sides: IntArray,
+    places: IntArray,
+    levels: FloatArray,
+    clusters: int | None,
+    rows: Rows,
+    w: FloatArray,
+) -> _PairSums:
+    """What some rows contribute to the sums of contrasts."""
+    plain = (contrasts.features.matrix(rows.points) * w)[places]  # (m, n)
+    phi = plain - levels[:, None] * w
+    e, p = rows.residuals[:, sides], rows.predictions[:, sides]  # (n, m, 2)
+    parts = phi * (e[..., 0] - e[..., 1]).T
+    squares = np.square(parts).sum(axis=1, keepdims=True)
+    if rows.cluster is not None:
+        squares = np.array([np.bincount(rows.cluster, own, clusters or 0) for own in parts])
+    return _PairSums(
+        sides=np.einsum("mn,nms->ms", phi, e),
+        variances=np.einsum("mn,nms->ms", np.square(phi), p * (1 - p)),
+        contrast=parts.sum(axis=1),
+        squares=squares,
+        mass=plain.sum(axis=1),
+        plain=np.einsum("mn,nms->ms", plain, e),
+    )

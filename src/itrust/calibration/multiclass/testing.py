@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    Rng,
-    as_seed,
-    progress_bar,
-)
+from itrust._core import BoolArray, FloatArray, InputError, Rng, as_seed, progress_bar
 from itrust.calibration.adaptive import BEYOND_DOUBT, prepared_test
 from itrust.calibration.attribution import attributed
 from itrust.calibration.evidence import described, findings_of, impossible_labels
@@ -29,22 +21,21 @@ from itrust.calibration.inputs import (
     resolved_kernel,
 )
 from itrust.calibration.multiclass.checks import (
+    Contrasts,
     joint_form,
     joint_points,
     prepare_classes,
 )
-from itrust.calibration.multiclass.pairs import pair_notes, taken_for
 from itrust.calibration.multiclass.results import TOGETHER, ClassResult, MulticlassResult
 from itrust.calibration.multiclass.table import (
     ClassNull,
+    ClassScores,
     ClassScoring,
-    ClassTable,
-    class_table,
-    contrast_law,
+    class_scores,
+    taken_for,
 )
 from itrust.calibration.multiplicity import share_above, step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scores, score
-from itrust.calibration.prepared import prepare_one, symmetric_checks
+from itrust.calibration.pipeline import prepare_one, pvalues_of, score
 from itrust.calibration.results import Finding
 from itrust.data import Extract, MulticlassSample, Rows
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts
@@ -298,22 +289,16 @@ class _Run:
         drawing = ClassDrawing.of(self.null, whole)
         facts = self.facts(extract, drawing)
         checks = prepare_classes(extract, engine, draws)
-        symmetric: list[BoolArray] = []
-        if drawing.null.keeps_clusters:
-            checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
-            symmetric = [symmetric_checks(checks.prepared(k)) for k in range(len(checks.banks))]
-        law, laws = contrast_law(checks), drawing.laws(whole, seed)
-        amount = work_of_parts(checks.survey, [ClassScoring(checks, law)], draws) * len(laws)
+        checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
+        laws = drawing.laws(whole, seed)
+        amount = work_of_parts(checks.survey, [ClassScoring(checks)], draws) * len(laws)
         with progress_bar("drawing", amount, self.progress) as advance:
-            tables = [
-                class_table(checks, law, own, draws, seed, advance, symmetric, drawing.even)
-                for own in laws
-            ]
+            tables = [class_scores(checks, law, draws, seed, advance, drawing.even) for law in laws]
         facts["engine"] = engine.describe(checks.survey, checks.joint)
         if whole is not None and engine.takes_kernels_in_full:
             tables = [
-                table.with_statistics(joint_statistics(whole, own, draws, seed, engine))
-                for table, own in zip(tables, laws, strict=True)
+                table.with_statistic(joint_statistics(whole, law, draws, seed, engine))
+                for table, law in zip(tables, laws, strict=True)
             ]
             facts["engine"] = "tiles"
         rows = extract.some if whole is None else whole
@@ -392,54 +377,45 @@ class _Run:
 
 
 def _result(
-    some: Rows, names: Sequence[Any], tables: Sequence[ClassTable], seed: int, facts: dict[str, Any]
+    some: Rows,
+    names: Sequence[Any],
+    tables: Sequence[ClassScores],
+    seed: int,
+    facts: dict[str, Any],
 ) -> MulticlassResult:
     # The largest p-values of all laws count; what is shown is of the law that has the largest.
-    both = step_down, unadjusted_pvalues
-    adjusted, own = (
-        np.max([by(own.scaled.log_tails, own.log_weights) for own in tables], axis=0) for by in both
-    )
+    pvalues = pvalues_of(tables)
     tally = tables[0].tally
-    parts = [_parts(own, tally.refuted) for own in tables]
-    of_parts, own_parts = (np.max([by(part) for part in parts], axis=0) for by in both)
+    parts = [_parts(own) for own in tables]
+    of_parts, alone_parts = (
+        np.max([by(part) for part in parts], axis=0) for by in (step_down, unadjusted_pvalues)
+    )
     table = max(tables, key=lambda table: share_above(table.combined))
-    combined, statistic = table.combined.copy(), float(table.scaled.statistic[0])
+    combined, statistic = table.combined, float(table.statistic[:, 0].sum())
     if tally.impossible:  # no draw has such a label
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
     combined.flags.writeable = False
     refused = facts["refused"] is not None
+    if refused:
+        of_parts, alone_parts = np.full((2, len(of_parts)), NAN)
     impossible = impossible_labels(float(combined[0]), facts["draws"])
-
-    def part(name: Any, at: int, rows: int, value: float, shown: Any) -> ClassResult:
-        if refused:
-            return ClassResult(name, rows, value, NAN, NAN)
-        return ClassResult(name, rows, value, float(own_parts[at]), float(of_parts[at]), shown())
-
-    classes = [
-        part(
-            name,
-            1 + k,
-            int(tally.positives[k]),
-            float(table.statistics[k, 0]),
-            lambda k=k: _class_findings(table, k, some, adjusted, own, seed),
-        )
-        for k, name in enumerate(names)
-    ]
-    classes = [
-        replace(result, findings=(impossible, *result.findings)) if count else result
-        for result, count in zip(classes, tally.refuted, strict=True)
-    ]
-    facts["notes"] += pair_notes(table.checks.contrasts, names)
+    classes = []
+    for k, name in enumerate(names):
+        shown = () if refused else _class_findings(table, k, some, pvalues, seed)
+        shown = (impossible, *shown) if tally.refuted[k] else shown
+        value, own, p = map(float, (table.statistic[k, 0], alone_parts[1 + k], of_parts[1 + k]))
+        classes.append(ClassResult(name, int(tally.positives[k]), value, own, p, shown))
+    numbers = statistic, float(alone_parts[0]), float(of_parts[0])
+    shown = () if refused else _together_findings(table, *pvalues)
+    facts["notes"] += _pair_notes(table.checks.contrasts, names)
     return MulticlassResult(
         statistic=statistic,
         null_sd=table.null_sd,
         score=float(combined[0]),
         null_distribution=combined[1:],
-        together=part(
-            TOGETHER, 0, tally.rows, statistic, lambda: _together_findings(table, adjusted, own)
-        ),
+        together=ClassResult(TOGETHER, tally.rows, *numbers, shown),
         classes=tuple(classes),
-        pairs=() if refused else taken_for(table, names, adjusted, own),
+        pairs=() if refused else taken_for(table, names, *pvalues),
         n=tally.rows,
         impossible=tally.impossible,
         checks=table.weights.size,
@@ -447,13 +423,12 @@ def _result(
     )
 
 
-def _parts(table: ClassTable, refuted: IntArray) -> FloatArray:
+def _parts(table: ClassScores) -> FloatArray:
     """The largest scores of all together, of every class, and of pairs, (K + 2, 1 + draws)."""
-    together = table.largest(slice(0, table.vectors.stop))
-    found = [together, *(table.largest(rows) for rows in table.classes)]
+    refuted, rows = table.tally.refuted, [slice(0, table.vectors.stop), *table.classes]
     if table.pairs.start < table.pairs.stop:
-        found.append(table.largest(table.pairs))
-    scores = np.vstack(found)
+        rows.append(table.pairs)
+    scores = np.vstack([table.largest(own) for own in rows])
     lowest = float(scores[np.isfinite(scores)].min())
     scores = np.where(np.isfinite(scores), scores, lowest)  # a class that cannot vary shows nothing
     # No draw has a label that was called impossible, so it outranks every score.
@@ -463,46 +438,54 @@ def _parts(table: ClassTable, refuted: IntArray) -> FloatArray:
 
 
 def _class_findings(
-    table: ClassTable, k: int, some: Rows, adjusted: FloatArray, own: FloatArray, seed: int
+    table: ClassScores, k: int, some: Rows, pvalues: tuple[FloatArray, FloatArray], seed: int
 ) -> tuple[Finding, ...]:
     """What the checks of one class show, adjusted for all checks."""
-    rows, prepared = table.classes[k], table.checks.prepared(k)
-    if rows.start == rows.stop:
-        return ()
-    checks = {name: values[rows] for name, values in vars(table.scaled).items()}
-    scores = Scores(
-        **checks | {"statistic": table.statistics[k]},
-        entries=prepared.entries,
-        weights=table.weights[rows],
-        is_single=table.is_single[rows],
-        n=table.tally.rows,
-    )
-    found = findings_of(scores, adjusted[rows], own[rows])
-    if not found or min(finding.pvalue for finding in found) > SHOWS:
-        return found
-    return described(attributed(found, prepared, scores, seed), some.outcome(k))
+    rows, scores = table.classes[k], table.of_class(k)
+    adjusted, alone = pvalues
+    findings = findings_of(scores, (adjusted[rows], alone[rows]))
+    if not findings or min(finding.pvalue for finding in findings) > SHOWS:
+        return findings
+    findings = attributed(findings, table.checks.prepared[k], scores, seed)
+    return described(findings, some.outcome(k))
 
 
 def _together_findings(
-    table: ClassTable, adjusted: FloatArray, own: FloatArray
+    table: ClassScores, adjusted: FloatArray, alone: FloatArray
 ) -> tuple[Finding, ...]:
     """Along which functions of the covariates the shares of all classes are off."""
-    found = []
-    for at, g in enumerate(table.law.vectors.tolist(), start=table.vectors.start):
-        entry = table.checks.contrasts.entries[g]
-        found.append(
-            Finding.of(
-                entry,
-                name=f"{entry.name}, all classes",
-                family="all classes",
-                direction=0,
-                weight=float(table.weights[at]),
-                score=float(table.scaled.log_tails[at, 0] + table.log_weights[at]),
-                unadjusted_pvalue=float(own[at]),
-                pvalue=float(adjusted[at]),
-            )
+    entries = [table.checks.contrasts.entries[g] for g in table.checks.law.vectors.tolist()]
+    findings = [
+        Finding.of(
+            entry,
+            name=f"{entry.name}, all classes",
+            family="all classes",
+            direction=0,
+            weight=float(table.weights[at]),
+            score=float(table.observed[at]),
+            unadjusted_pvalue=float(alone[at]),
+            pvalue=float(adjusted[at]),
         )
-    return tuple(sorted(found, key=lambda finding: -finding.score))
+        for at, entry in enumerate(entries, start=table.vectors.start)
+    ]
+    return tuple(sorted(findings, key=lambda finding: -finding.score))
+
+
+def _pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]:
+    """Say so where only some pairs of classes are contrasted."""
+    if not contrasts.left_out:
+        return ()
+    shown = len(contrasts.pairs)
+    first, last = (
+        " and ".join(str(classes[k]) for k in contrasts.pairs[at].tolist()) for at in (0, -1)
+    )
+    words = (
+        f"{shown} of {shown + contrasts.left_out} pairs of classes are contrasted, those that the "
+        "model gives probability together most (the largest mean products of their "
+        f"probabilities), from {first} to {last}; whether classes of the other pairs are taken "
+        "for each other is not tested"
+    )
+    return (words,)
 
 
 def joint_statistics(

@@ -34,10 +34,9 @@ from scipy.special import ndtr, ndtri
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, as_dictionary
 from itrust.calibration.inputs import checked_draws, resolved_kernel
-from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.pipeline import Prepared, Scores, prepare, score
 from itrust.calibration.power.clusters import ClusterNoise
 from itrust.calibration.power.results import SMALL_SHARE, Clustering
-from itrust.calibration.prepared import Prepared, prepare
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
 from itrust.data import Chunk, Everywhere, Points, Predicate, Sample, Scan, cut_of
 from itrust.engines import EngineChoice, as_engine, weight_unit

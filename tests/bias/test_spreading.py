@@ -93,7 +93,7 @@ def test_the_variance_of_replicates_is_that_of_the_mean_estimated_again(method):
             np.average(sample.residuals[rows], weights=design.replicate_weights[rows, k])
             for k in range(16)
         ]
-        variance = design.replicated_variance(value, again)
+        variance = design.replication.scale(16) * np.square(np.subtract(again, value)).sum()
         assert found.values[place] == pytest.approx(value)
         assert found.stderr[place] == pytest.approx(np.sqrt(variance))
 

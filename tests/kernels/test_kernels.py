@@ -146,7 +146,7 @@ def test_default_kernel_gives_every_covariate_its_kind():
     kernel = LocalKernel().resolve(s.points)
     root = math.sqrt(2)
     assert kernel.prob == RBF([0.4])
-    numbers, *others = kernel.x.factors
+    numbers, *others = kernel.x.parts
     assert numbers == RBF([20 * root, 2 * root]).on("age", "income")
     assert others == [Delta().on("sex"), Delta().on("u")]
 

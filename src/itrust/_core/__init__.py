@@ -3,15 +3,21 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray, plain
-    from itrust._core.checks import (
-        checked_alpha,
-        checked_choice,
-        checked_count,
-        checked_finite,
-        checked_positive,
-        checked_reach,
-        checked_share,
+    from itrust._core.arrays import (
+        AnyArray,
+        BoolArray,
+        FloatArray,
+        IntArray,
+        Rng,
+        as_generator,
+        as_seed,
+        keyed_bits,
+        keyed_blocks,
+        keyed_flips,
+        keyed_fractions,
+        plain,
+        smallest_tickets,
+        tickets,
     )
     from itrust._core.errors import (
         ApproximationWarning,
@@ -25,17 +31,28 @@ if TYPE_CHECKING:
         Row,
         Setting,
         Subject,
+        checked_alpha,
+        checked_choice,
+        checked_count,
+        checked_finite,
+        checked_positive,
+        checked_reach,
+        checked_share,
         in_door_words,
         sentence,
         speaking,
     )
-    from itrust._core.files import Write, cache_folder, write_all, write_whole, writer_of
-    from itrust._core.json_files import (
+    from itrust._core.files import (
         MAX_JSON_BYTES,
         NotJSONError,
         TooLargeError,
+        Write,
+        cache_folder,
         json_text,
         strict_json,
+        write_all,
+        write_whole,
+        writer_of,
     )
     from itrust._core.later import loaded_later
     from itrust._core.memory import free_memory
@@ -48,17 +65,6 @@ if TYPE_CHECKING:
         progress_stages,
     )
     from itrust._core.result import Result, in_pandas
-    from itrust._core.seeds import (
-        Rng,
-        as_generator,
-        as_seed,
-        keyed_bits,
-        keyed_blocks,
-        keyed_flips,
-        keyed_fractions,
-        smallest_tickets,
-        tickets,
-    )
     from itrust._core.text import (
         closest,
         counted,

@@ -1,4 +1,4 @@
-"""Errors that carry values, and the one function that makes a sentence of them.
+"""Errors that carry values, the function that makes sentences of them, checks of arguments.
 
 Whoever knows more adds it (`error.at(...)`); nobody reads a finished sentence again. The words
 depend on the door: `prob` and `missing='drop'` are `--prob` and `--missing drop` in the shell.
@@ -6,17 +6,23 @@ depend on the door: `prob` and `missing='drop'` are `--prob` and `--missing drop
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self, TypeVar
 
-from itrust._core.text import shown
+from itrust._core.text import closest, counted, listed, shown
 
 PLACE = re.compile(r"\{(\w*)\}")
 COVARIATES = ("x", "on")  # arguments that bring several columns
 MATRICES = ("replicate_weights",)  # so do these, and the argument is told as well
+MAX_ALPHA = 0.5
+ROUNDING = 1e-9
+
+Choice = TypeVar("Choice", bound=str)
 
 
 class Subject(NamedTuple):
@@ -296,3 +302,93 @@ def _worded(value: object, door: Door) -> str:
         case int():
             return f"{value:,}"
     return str(value)
+
+
+def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
+    """Pass a whole number on; refuse anything else."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= at_least:
+        return int(value)
+    problem = f"{{argument}} must be a whole number of at least {at_least}, not {{value}}"
+    raise InputError(problem, argument=argument, value=value)
+
+
+def checked_share(value: object, argument: str, *, one: bool = False) -> float:
+    """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else."""
+    number = _number(value)
+    where = "above 0 and at most at 1" if one else "between 0 and 1"
+    return _checked(0 < number < 1 or (one and number == 1), value, argument, f"lie {where}")
+
+
+def checked_alpha(alpha: object) -> float:
+    """Pass an error that is allowed on; refuse what is none, or as much as a half."""
+    allowed = checked_share(alpha, "alpha")
+    if allowed >= MAX_ALPHA:
+        raise InputError(
+            "{argument} is the error that is allowed, such as 0.05, not {value}",
+            argument="alpha",
+            value=alpha,
+        )
+    return allowed
+
+
+def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
+    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach."""
+    allowed, number = checked_alpha(alpha), checked_count(draws, "draws")
+    smallest = parts / (1 + number)
+    if allowed < smallest - ROUNDING:
+        where = f" in each of {parts} parts of the rows" if parts > 1 else ""
+        raise InputError(
+            "{argument} {alpha} cannot be reached with {draws}, whose smallest p-value is "
+            f"{{smallest}}{where}; take at least {{enough}}",
+            argument="alpha",
+            value=alpha,
+            details={
+                "alpha": f"{allowed:g}",
+                "draws": counted(number, "draw"),
+                "smallest": f"{smallest:.3g}",
+                "enough": math.ceil(parts / allowed) - 1,
+            },
+        )
+    return number
+
+
+def checked_positive(value: object, argument: str) -> float:
+    """Pass a finite number above 0 on; refuse anything else."""
+    return _checked(0 < _number(value) < math.inf, value, argument, "be a number above 0")
+
+
+def checked_finite(value: object, argument: str) -> float:
+    """Pass a finite number on; refuse anything else."""
+    return _checked(math.isfinite(_number(value)), value, argument, "be a finite number")
+
+
+def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:
+    """Pass one of some words on; refuse anything else."""
+    for choice in choices:
+        if isinstance(value, str) and value == choice:
+            return choice
+    close = closest(value, choices) if isinstance(value, str) else None
+    raise InputError(
+        "{argument} must be one of {choices}, not {value}",
+        argument=argument,
+        value=value,
+        hint=None if close is None else f"did you mean {close!r}?",
+        details={"choices": listed(choices)},
+    )
+
+
+def _checked(passes: bool, value: Any, argument: str, must: str) -> float:
+    if not passes:
+        problem = f"{{argument}} must {must}, not {{value}}"
+        raise InputError(problem, argument=argument, value=value)
+    return float(value)
+
+
+def _number(value: object) -> float:
+    """The value as a number: NaN, which no comparison lets pass, for anything else."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf

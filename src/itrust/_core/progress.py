@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from itrust._core.text import cut, printable
 
@@ -36,17 +36,8 @@ class Where(Enum):
 
 
 Advance = Callable[[float], None]  # told how much of the work has been done since the last call
+Begin = Callable[..., Advance]  # told which stage begins, and how much work it is, else 1
 Stage = TypeVar("Stage", bound=Hashable)
-Begun = TypeVar("Begun", bound=Hashable, contravariant=True)
-
-
-class Begin(Protocol[Begun]):
-    """Told which stage begins, and how much work it is; work inside it counts 1."""
-
-    def __call__(self, stage: Begun, parts: float = 1.0) -> Advance:
-        """Begin a stage; what it gives is told how much of it has been done."""
-
-
 _where = ContextVar("where progress is shown", default=Where.TERMINAL)
 _above: ContextVar[Advance | None] = ContextVar("the work this is a part of", default=None)
 
@@ -73,14 +64,14 @@ def progress_stages(
     stages: Mapping[Stage, float],
     words: Callable[[Stage], str] = str,
     show: bool | None = None,
-) -> Iterator[Begin[Stage]]:
+) -> Iterator[Begin]:
     """Show which stage is at work, the share done and the time left, on standard error."""
-    meter, display = Meter(list(stages.values())), _display(show)
+    meter, shown = Meter(list(stages.values())), _display(show)
 
     def begin(stage: Stage, parts: float = 1.0) -> Advance:
         def advance(amount: float) -> None:
             meter.share = min(meter.share + amount / parts, 1.0) if parts else 1.0
-            display.update(meter, lambda: words(stage))
+            shown(meter, lambda: words(stage))
 
         meter.number, meter.share = list(stages).index(stage), 0.0
         token.append(_above.set(advance))
@@ -93,7 +84,7 @@ def progress_stages(
         meter.share = 1.0
     finally:
         _above.reset(token[0])
-        display.close(meter)
+        shown(meter, None)
 
 
 class Meter:
@@ -119,9 +110,8 @@ class Meter:
     def left(self) -> str:
         """How long the rest takes, if it goes as fast; nothing while little is done."""
         done, elapsed = self.done, self.elapsed
-        if done < MIN_SHARE or elapsed < MIN_SECONDS:
-            return ""
-        return time_left(elapsed * (1 - done) / done)
+        is_early = done < MIN_SHARE or elapsed < MIN_SECONDS
+        return "" if is_early else time_left(elapsed * (1 - done) / done)
 
     def heading(self, title: str) -> str:
         """The stage, and its number if there are several."""
@@ -130,103 +120,85 @@ class Meter:
 
 
 def time_left(seconds: float) -> str:
-    """How long it will take, as exactly as it can be known.
-
-    >>> time_left(3.2), time_left(48.0), time_left(130.0), time_left(9000.0)
-    ('about 4 s left', 'about 50 s left', 'about 3 min left', 'about 3 h left')
-    """
+    """How long it will take, as exactly as it can be known."""
     unit, size, step = "h", 3600, 3600
     if seconds <= 90 * 60:
         unit, size, step = ("min", 60, 60) if seconds > 60 else ("s", 1, 10 if seconds > 10 else 1)
     return f"about {max(math.ceil(seconds / step), 1) * step // size} {unit} left"
 
 
-class _Display:
-    """Shows nothing."""
-
-    def update(self, meter: Meter, title: Callable[[], str]) -> None:
-        """Tell how far the work is."""
-
-    def close(self, meter: Meter) -> None:
-        """Nothing comes any more."""
+# Shows how far the work is; without a title, nothing comes any more.
+Display = Callable[[Meter, Callable[[], str] | None], None]
 
 
-class _Inner(_Display):
-    """Moves the work that this is a part of, by 1 in all."""
+def _inner(above: Advance) -> Display:
+    """Move the work that this is a part of, by 1 in all."""
+    moved = 0.0
 
-    def __init__(self, above: Advance) -> None:
-        self.above, self.moved = above, 0.0
+    def show(meter: Meter, title: Callable[[], str] | None) -> None:
+        nonlocal moved
+        # At its end it has moved by 1, whatever it counted.
+        done = 1.0 if title is None and meter.share == 1.0 else meter.done
+        if done > moved:
+            above(done - moved)
+            moved = done
 
-    def update(self, meter: Meter, title: Callable[[], str]) -> None:  # noqa: ARG002
-        self._move(meter.done)
-
-    def close(self, meter: Meter) -> None:
-        if meter.share == 1.0:  # it has come to its end, whatever it counted
-            self._move(1.0)
-
-    def _move(self, done: float) -> None:
-        if done > self.moved:
-            self.above(done - self.moved)
-            self.moved = done
+    return show
 
 
-class _Line(_Display):
+def _line(console: Console, patience: float) -> Display:
     """One line of a terminal, which goes away at the end."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
 
-    def __init__(self, console: Console, patience: float) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.table import Column
+    wide = console.width >= WIDE
+    share, left = (Column(no_wrap=True, min_width=width) for width in (4, LEFT_WIDTH))
+    columns = [
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+        *([BarColumn(bar_width=BAR_WIDTH)] if wide else []),
+        TaskProgressColumn(table_column=share),
+        TextColumn("{task.fields[left]}", table_column=left),
+    ]
+    # What is done is cut, so that share and time are not; columns are one apart.
+    room = max(console.width - (4 + LEFT_WIDTH + 2) - (BAR_WIDTH + 1) * wide - 1, 8)
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=1.0, left="")
 
-        wide = console.width >= WIDE
-        share, left = (Column(no_wrap=True, min_width=width) for width in (4, LEFT_WIDTH))
-        columns = [
-            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-            *([BarColumn(bar_width=BAR_WIDTH)] if wide else []),
-            TaskProgressColumn(table_column=share),
-            TextColumn("{task.fields[left]}", table_column=left),
-        ]
-        # What is done is cut, so that share and time are not; columns are one apart.
-        self.room = max(console.width - (4 + LEFT_WIDTH + 2) - (BAR_WIDTH + 1) * wide - 1, 8)
-        self.bar = Progress(*columns, console=console, transient=True)
-        self.task = self.bar.add_task("", total=1.0, left="")
-        self.patience = patience
+    def show(meter: Meter, title: Callable[[], str] | None) -> None:
+        if title is None:
+            bar.stop()
+        elif meter.elapsed >= patience:
+            heading = cut(meter.heading(title()), room)
+            bar.update(task, description=heading, completed=meter.done, left=meter.left)
+            bar.start()
 
-    def update(self, meter: Meter, title: Callable[[], str]) -> None:
-        if meter.elapsed >= self.patience:
-            heading = cut(meter.heading(title()), self.room)
-            self.bar.update(self.task, description=heading, completed=meter.done, left=meter.left)
-            self.bar.start()
-
-    def close(self, meter: Meter) -> None:  # noqa: ARG002
-        self.bar.stop()
+    return show
 
 
-class _Lines(_Display):
+def _lines(patience: float) -> Display:
     """Plain lines, at most one for a stage."""
+    stages: set[int] = set()
 
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
-        self.stages: set[int] = set()
-
-    def update(self, meter: Meter, title: Callable[[], str]) -> None:
-        if meter.number not in self.stages and meter.elapsed >= self.patience:
-            self.stages.add(meter.number)
+    def show(meter: Meter, title: Callable[[], str] | None) -> None:
+        if title and meter.number not in stages and meter.elapsed >= patience:
+            stages.add(meter.number)
             left = f" ({meter.left})" if meter.left else ""
             print(f"itrust: {meter.heading(title())}{left}", file=sys.stderr, flush=True)
 
+    return show
 
-def _display(show: bool | None) -> _Display:
+
+def _display(show: bool | None) -> Display:
     above, where = _above.get(), _where.get()
-    if show is False or where is Where.NOWHERE:
-        return _Display()
-    if above is not None:  # two lines would write over each other
-        return _Inner(above)
-    console = _console(bool(show))
-    if console is not None:
-        return _Line(console, 0.0 if show else PATIENCE)
-    if sys.stderr is not None and (show or where is Where.ANYWHERE):  # else print() takes stdout
-        return _Lines(0.0 if show else LINES_PATIENCE)
-    return _Display()
+    if show is not False and where is not Where.NOWHERE:
+        if above is not None:  # two lines would write over each other
+            return _inner(above)
+        console = _console(bool(show))
+        if console is not None:
+            return _line(console, 0.0 if show else PATIENCE)
+        if sys.stderr is not None and (show or where is Where.ANYWHERE):  # else print: stdout
+            return _lines(0.0 if show else LINES_PATIENCE)
+    return lambda meter, title: None  # noqa: ARG005
 
 
 def _console(show: bool) -> Console | None:

@@ -15,7 +15,7 @@ MOST_COMPARED = 200  # characters of a name that a guess looks at
 # Joiners (U+200C, U+200D) and U+FE0F are not among them: scripts and emoji need them.
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
-    r"\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+    r"\ufff9-\uffff\U000e0000-\U000e007f]"
 )
 ONE_LINE = re.compile(rf"[\t\n]|{CONTROL.pattern}")
 # Nothing to see: spaces of every kind, joiners and marks of direction, letters without ink.

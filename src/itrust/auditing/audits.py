@@ -726,7 +726,7 @@ def _unseen(amount: float) -> None:
 
 
 def _rows_of(
-    source: Sample | Scan, engine: Engine, begin: Begin[Stage]
+    source: Sample | Scan, engine: Engine, begin: Begin
 ) -> tuple[Sample, Extract | None, int]:
     """The rows at hand, all rows, and how many are left out.
 

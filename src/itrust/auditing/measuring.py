@@ -84,7 +84,7 @@ def measured_together(
     tasks: Sequence[Task],
     settings: AuditDraws,
     engine: Engine,
-    begin: Begin[Stage],
+    begin: Begin,
 ) -> Measured:
     """Measure independent rows: one pass for everything that is a sum over rows."""
     alpha, draws, seed = settings.alpha, settings.draws, settings.seed
@@ -162,7 +162,7 @@ def measured_by_design(
     tasks: Sequence[Task],
     settings: AuditDraws,
     engine: EngineChoice,
-    begin: Begin[Stage],
+    begin: Begin,
 ) -> Measured:
     """Measure rows of a design, part by part."""
     common: dict[str, Any] = {

@@ -97,9 +97,7 @@ def audit_steps(
     }
 
 
-def shown_steps(
-    steps: dict[AuditStep, float], show: bool | None
-) -> AbstractContextManager[Begin[AuditStep]]:
+def shown_steps(steps: dict[AuditStep, float], show: bool | None) -> AbstractContextManager[Begin]:
     """Show which step is at work; see `itrust._core.progress_stages`."""
 
     def words(step: AuditStep) -> str:

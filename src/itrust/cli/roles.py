@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +28,6 @@ from itrust.data import (
     frame_columns,
     names_several,
     replicate_columns,
-    split_units,
     unit_columns,
     without_codes,
 )
@@ -38,6 +38,7 @@ PROBS = (
     *("p", "prob", "proba", "probs", "probability", "score", "prediction", "predicted", "pred"),
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
+OUTER_COMMA = re.compile(r",(?![^()]*\))")  # of "store, blocks(date, 14)": the first
 EVERYTHING, NOTHING = "all", "none"
 MAX_OTHER_COLUMNS = 50
 # What covariates are for, to do and done.
@@ -199,7 +200,12 @@ def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
     """Units between commas, as they were typed."""
     if any(not text.strip() for text in given):
         raise InputError("an option names columns, but its value is empty", hint="leave it out")
-    return [part for text in given for part in split_units(text, source.columns)]
+    return [
+        part.strip()
+        for text in given  # a column whose name has a comma wins
+        for part in ([text] if text in source.columns else OUTER_COMMA.split(text))
+        if part.strip()
+    ]
 
 
 def _with_lengths(

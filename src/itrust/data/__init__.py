@@ -12,6 +12,7 @@ from itrust.data.design import Design, Replication, design_variance, linear_move
 from itrust.data.design_intake import read_weights
 from itrust.data.encoding import (
     MAX_TEXT_LEVELS,
+    Kinds,
     encode,
     encode_numbers,
     frame_columns,
@@ -64,7 +65,6 @@ from itrust.data.intake import (
     same_index,
     settled_columns,
 )
-from itrust.data.kinds import Kinds
 from itrust.data.oddities import (
     MAX_VALUES,
     WITHOUT_IT,
@@ -143,7 +143,6 @@ from itrust.data.units import (
     may_be_units,
     read_times,
     replicate_columns,
-    split_units,
     unit_columns,
 )
 

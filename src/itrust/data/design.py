@@ -8,7 +8,6 @@ estimates with every set of replicate weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -190,9 +189,8 @@ class Design:
     def _multiples(self) -> FloatArray:
         """Replicate weights over the weights, (n, R); as they are where a weight is 0."""
         assert self.replicate_weights is not None
-        return np.asarray(
-            self.replicate_weights / np.where(self._base > 0, self._base, 1.0)[:, None]
-        )
+        safe = np.where(self._base > 0, self._base, 1.0)[:, None]
+        return np.asarray(self.replicate_weights / safe)
 
     @cached_property
     def drawn_together(self) -> IntArray:
@@ -322,25 +320,6 @@ class Design:
         """
         return np.asarray(np.square(self.centred(self.totals(shares))).sum(axis=-1))
 
-    def replicated_variance(self, value: float, replicates: Sequence[float] | FloatArray) -> float:
-        """Variance of an estimate from what it is with every set of replicate weights.
-
-        Parameters
-        ----------
-        value : float
-            The estimate with the weights of the sample.
-        replicates : (R,) array
-            The estimate with each set of replicate weights.
-
-        Returns
-        -------
-        float
-            scale times the sum of (theta_r - theta)^2.
-        """
-        assert self.replication is not None
-        spread = np.asarray(replicates, dtype=float) - value
-        return self.replication.scale(spread.size) * float(spread @ spread)
-
     @cached_property
     def replicate_deviations(self) -> FloatArray:
         """Replicate weights over the weights, less 1, times the root of the scale, (n, R).
@@ -455,7 +434,8 @@ def design_variance(design: Design, shares: FloatArray, moves: FloatArray | None
         return float(design.linearised_variance(shares))
     linear = linear_moves(design, shares)
     moves = linear if moves is None else np.where(np.isfinite(moves), moves, linear)
-    return design.replicated_variance(0.0, moves)
+    assert design.replication is not None
+    return design.replication.scale(moves.size) * float(moves @ moves)
 
 
 def variance_units(design: Design) -> IntArray | None:

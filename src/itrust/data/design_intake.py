@@ -58,11 +58,9 @@ MIN_MEAN, MAX_MEAN = 0.5, 2.0  # of replicate weights where every row has weight
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Which unit each row belongs to, by one column or by several that are crossed.
+    """Which unit each row belongs to, by one column or by several that are crossed."""
 
-    A column has a name or none, the values that occur, and the place of each row's among them.
-    """
-
+    # Of each its name, if any, the values that occur, and the place of each row's among them.
     columns: tuple[tuple[str | None, tuple[Any, ...], AnyArray], ...]
 
     @cached_property
@@ -291,22 +289,13 @@ def _read_replicates(
             hint="name the weights that they belong to with {settings}",
             settings=[Setting(WEIGHTS, ...)],
         )
-    if weights is not None and are_multiples(matrix, weights):
+    if weights is None:
+        return matrix, replication, False
+    # Whatever made them, every row keeps about its weight on average: of multiples, about 1.
+    usual = matrix.mean(axis=1)
+    if np.square(usual - 1).sum() < np.square(usual - weights).sum():
         return matrix * weights[:, None], replication, True
     return matrix, replication, False
-
-
-def are_multiples(replicates: FloatArray, weights: FloatArray) -> bool:
-    """Whether replicate weights (n, R) are to be multiplied by the weights (n,).
-
-    Their means over the replicates, row by row, are then nearer to 1 than to the weights, in
-    squares: whatever made them, every row keeps about its weight on average.
-
-    >>> are_multiples(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([900.0, 30.0]))
-    True
-    """
-    usual = replicates.mean(axis=1)
-    return bool(np.square(usual - 1).sum() < np.square(usual - weights).sum())
 
 
 def design_notes(design: Design) -> list[str]:

@@ -57,11 +57,7 @@ class Classifier(Protocol):
 
 
 def is_model(value: object) -> bool:
-    """Whether something is a model, or a class of models, rather than data.
-
-    >>> is_model([0, 1]), is_model(Classifier)
-    (False, True)
-    """
+    """Whether something is a model, or a class of models, rather than data."""
     return any(hasattr(value, name) for name in ("predict_proba", "predict", "decision_function"))
 
 
@@ -77,16 +73,18 @@ def predicted_rows(
     rng: Rng = None,
     every_class: bool = False,
 ) -> tuple[dict[str, Any], Any]:
-    """What rows of a model are read from, and the class that is judged against the rest, if any.
-
-    Everything else is checked before the model is asked for probabilities.
-    """
+    """What `read_rows` takes, and the class that is judged alone where there are more than two."""
     _refuse_no_probabilities(model)
     same_index([("X", X), ("y", y), *roles.items(), ("on", on)])
     labels, codes = levels_and_codes(as_arrow(y, LABEL))
     problem = "{count} of the rows have no label (first: {row}); keep labelled rows only"
     refuse_rows(codes < 0, problem, LABEL)
-    columns, drawn = _columns_and_roles(model, X, roles, codes.size)
+    columns = _columns(model, X, codes.size)
+    drawn = {
+        role: columns[_known(value, list(columns), role)] if isinstance(value, str) else value
+        for role, value in roles.items()
+        if value is not None
+    }
     named = {name for name in roles.values() if isinstance(name, str)}
     covariates = _covariates(on, columns, named)
     known = _classes(model, labels, fitted=cv is None)
@@ -132,29 +130,19 @@ def _refuse_no_probabilities(model: object) -> None:
     raise InputError(problem, argument="model", value=model, details={"name": name})
 
 
-def _columns_and_roles(
-    model: object, X: object, roles: Mapping[str, object], n: int
-) -> tuple[dict[str, object], dict[str, object]]:
-    """Columns of X by name, and what a role is given, by name or as it is."""
-    columns = columns_of(X, Subject("X")) if _has_columns(X) else {}
+def _columns(model: object, X: object, n: int) -> dict[str, object]:
+    """Columns of X by name; sparse matrices and texts have none."""
+    is_list = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
+    is_flat = getattr(X, "ndim", 2) != 2 or hasattr(X, "tocsr")
+    if not (is_list or (hasattr(X, "shape") and not is_flat)):
+        return {}
+    columns = columns_of(X, Subject("X"))
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if isinstance(X, np.ndarray | list) and len(names) == len(columns):
         columns = by_name(list(zip(names, columns.values(), strict=True)))
-    rows = len(next(iter(columns.values()))) if columns else n  # type: ignore[arg-type]
-    same_length(Subject("X"), rows, n)
-    drawn = {
-        role: columns[_known(value, list(columns), role)] if isinstance(value, str) else value
-        for role, value in roles.items()
-        if value is not None
-    }
-    return columns, drawn
-
-
-def _has_columns(X: object) -> bool:
-    """Whether X has columns that can be named; sparse matrices and texts have none."""
-    is_list = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
-    is_flat = getattr(X, "ndim", 2) != 2 or hasattr(X, "tocsr")
-    return is_list or (hasattr(X, "shape") and not is_flat)
+    for column in list(columns.values())[:1]:
+        same_length(Subject("X"), len(column), n)  # type: ignore[arg-type]
+    return columns
 
 
 def _covariates(

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import Code, InputError, IntArray, counted
-from itrust.data.encoding import kind_of
+from itrust.data.encoding import Kinds, all_labelled, kind_of
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
@@ -38,7 +38,6 @@ from itrust.data.formats import (
     refused,
     split_table,
 )
-from itrust.data.kinds import Kinds, all_labelled
 
 PART_ROWS = 2**18
 MAX_NOTES = 3  # about files

@@ -285,7 +285,7 @@ class FileRows:
         positive = self.classes[k]
         if self.label is None:
             positive = None
-        elif not self.roles.kinds.labels_of(self.label):
+        elif not self.roles.kinds.value_labels.get(self.label):
             kind = _type_of(self.file_set, self.label)
             is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
             positive = str(positive) if is_text else positive

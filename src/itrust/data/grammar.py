@@ -92,11 +92,7 @@ def parse_condition(text: str) -> Predicate:
 
 
 def as_condition(where: object) -> Predicate:
-    """A condition as text, as a mapping of covariates to values, or as a predicate.
-
-    >>> as_condition("age >= 18").formula, as_condition({"race": "Black"}).formula
-    ('age >= 18', 'race == "Black"')
-    """
+    """A condition as text, as a mapping of covariates to values, or as a predicate."""
     return parse_condition(where) if isinstance(where, str) else as_predicate(where)
 
 
@@ -108,19 +104,17 @@ class ConditionReader:
 
     def __init__(self, text: str, start: int = 0) -> None:
         self.text = text
-        self.start, self.end = start, len(text.rstrip())
-        self.position = 0
-        self.depth = 0
+        self.end = len(text.rstrip())
+        self.position = self.depth = 0
         self.tokens: list[Token] = []
         if self.end > MAX_CHARACTERS:
             self.refuse(f"the {self.WHOLE} is too long", MAX_CHARACTERS)
         if half := HALF.search(text):
             self.refuse("there is half a character", half.start())
-        self._split()
+        self._split(start)
 
-    def _split(self) -> None:
+    def _split(self, at: int) -> None:
         """Fill the list of tokens."""
-        at = self.start
         while at < self.end:
             match = self.TOKENS.match(self.text, at)
             if match is None:
@@ -213,14 +207,14 @@ class ConditionReader:
         """Conjunctions with "or" between them."""
         left = self.conjunction()
         while self.accept("or"):
-            left = left | self.conjunction()
+            left |= self.conjunction()
         return left
 
     def conjunction(self) -> Predicate:
         """Simple conditions with "and" between them."""
         left = self.simple()
         while self.accept("and"):
-            left = left & self.simple()
+            left &= self.simple()
         return left
 
     def simple(self) -> Predicate:
@@ -239,8 +233,7 @@ class ConditionReader:
             self.expect("missing", "after is")
             return ~Missing(name) if negated else Missing(name)
         negated = self.accept("not")
-        if negated or (self.peek is not None and self.peek.text == "in"):
-            self.expect("in", "after not")
+        if self.accept("in"):
             self.expect("(", "after in")
             values = [self.value()]
             while self.accept(","):
@@ -248,6 +241,8 @@ class ConditionReader:
             self.expect(")", "after the values")
             one_of = OneOf(name, tuple(values))
             return ~one_of if negated else one_of
+        if negated:
+            self.expect("in", "after not")
         sign = self.accept(*OPERATORS)
         if sign is None:
             self.refuse(f"expected {SIGNS} after {shown_part(name)}, not {self.ahead()}")
@@ -273,9 +268,5 @@ class ConditionReader:
 
 
 def shown_part(text: str) -> str:
-    """A name or number as it stands in a sentence, cut where it is long.
-
-    >>> shown_part("age"), shown_part("9" * 200)[-7:]
-    ('age', '9999...')
-    """
+    """A name or number as it stands in a sentence, cut where it is long."""
     return text if len(text) <= WINDOW and text.isprintable() else shown(text)[1:]

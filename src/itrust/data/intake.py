@@ -16,6 +16,8 @@ from itrust._core import Argument, Code, InputError, Setting, Subject, checked_c
 from itrust.data.column import Column
 from itrust.data.design_intake import read_design, refuse_odd_units
 from itrust.data.encoding import (
+    PLAIN,
+    Kinds,
     as_arrow,
     by_name,
     columns_of,
@@ -27,8 +29,7 @@ from itrust.data.encoding import (
     same_length,
 )
 from itrust.data.grammar import as_condition
-from itrust.data.kinds import PLAIN, Kinds
-from itrust.data.oddities import refuse_copies_of_classes, refuse_copies_of_the_label
+from itrust.data.oddities import refuse_copies
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import (
     LABEL,
@@ -113,7 +114,7 @@ def read_rows(
         columns = tuple(column.take(selected.rows) for column in columns)
         given = {**dict.fromkeys(given), **selected.columns}
     with selected.numbered():
-        labels = kinds.labels_of(label or "")
+        labels = kinds.value_labels.get(label or "")
         parts = _read_outcomes(kind, given, named, positive, labels, columns, partial=partial)
         n = len(parts["predictions"])
         parts["design"] = read_design(
@@ -191,16 +192,6 @@ def _read_outcomes(
         "rounded": rounded,
         "other_labels": others,
     }
-
-
-def refuse_copies(rows: Rows) -> None:
-    """Raise if a covariate is a copy of the label."""
-    if rows.codes is None:
-        return
-    if rows.several:
-        refuse_copies_of_classes(rows.codes, rows.predictions, rows.columns, rows.classes)
-    else:
-        refuse_copies_of_the_label(rows.y, rows.p, rows.columns)
 
 
 def refuse_positive(positive: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from itrust._core import (
     Code,
     FloatArray,
     InputError,
-    IntArray,
     Setting,
     counted,
     in_door_words,
@@ -25,6 +24,9 @@ from itrust._core import (
     shown,
 )
 from itrust.data.column import Column, Points
+
+if TYPE_CHECKING:
+    from itrust.data.rows import Rows
 
 MIN_ROWS, FEW_ROWS = 50, 20
 NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)
@@ -43,31 +45,24 @@ ROWS_A_VALUE = 3  # on average, at least
 MAX_NOTED = 6  # columns that a note names
 
 
-def refuse_copies_of_the_label(
-    y: FloatArray, p: FloatArray, columns: Sequence[Column], what: str = "the label"
-) -> None:
-    """Raise if a covariate has two values, one for each label, and that is no coincidence."""
-    with np.errstate(divide="ignore"):
-        likelihood = float(np.log(np.where(y == 1, p, 1 - p)).sum())
-    _refuse_copies((y == 1).astype(np.int64), likelihood, columns, what)
-
-
-def refuse_copies_of_classes(
-    codes: IntArray, p: FloatArray, columns: Sequence[Column], classes: Sequence[Any]
-) -> None:
-    """Raise if a covariate is one to one with the class, or tells one class from all others."""
-    for k, name in enumerate(classes):
-        what = "the label" if len(classes) == 2 else f"the label {shown(name)}"
-        refuse_copies_of_the_label((codes == k).astype(float), p[:, k], columns, what)
-    with np.errstate(divide="ignore"):
-        likelihood = float(np.log(p[np.arange(codes.size), codes]).sum())
-    _refuse_copies(codes, likelihood, columns, "the label")
+def refuse_copies(rows: Rows) -> None:
+    """Raise if a covariate is one to one with the label, or tells one class from all others."""
+    if rows.codes is None:
+        return
+    p = rows.predictions
+    _refuse_copies(rows.codes, p if rows.several else np.hstack([1 - p, p]), rows.columns)
+    for k, name in enumerate(rows.classes if len(rows.classes) > 2 else ()):
+        of_two = np.column_stack([1 - p[:, k], p[:, k]])
+        _refuse_copies(rows.codes == k, of_two, rows.columns, f"the label {shown(name)}")
 
 
 def _refuse_copies(
-    codes: IntArray, likelihood: float, columns: Sequence[Column], what: str
+    codes: AnyArray, p: FloatArray, columns: Sequence[Column], what: str = "the label"
 ) -> None:
     """With few rows, or labels that p or chance foretells, an honest covariate can be so, too."""
+    codes = codes.astype(np.int64)
+    with np.errstate(divide="ignore"):
+        likelihood = float(np.log(p[np.arange(codes.size), codes]).sum())
     counts = np.bincount(codes)
     chance = sum(math.lgamma(count + 1) for count in counts) - math.lgamma(codes.size + 1)
     if codes.size < MIN_ROWS or max(likelihood, chance) > COINCIDENCE:

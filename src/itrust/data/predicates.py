@@ -52,21 +52,13 @@ class WrittenNumber(float):
 
 
 def quoted(name: str) -> str:
-    """A column name as the grammar reads it: in backticks unless it is a plain word.
-
-    >>> quoted("age"), quoted("hours per week")
-    ('age', '`hours per week`')
-    """
+    """A column name as the grammar reads it: in backticks unless it is a plain word."""
     is_plain = name.isidentifier() and name not in RESERVED
     return name if is_plain else "`" + name.replace("`", "``") + "`"
 
 
 def written(value: object) -> str:
-    """A value as the grammar reads it.
-
-    >>> written("a"), written(True), written(0.5), written(WrittenNumber("007"))
-    ('"a"', 'true', '0.5', '007')
-    """
+    """A value as the grammar reads it."""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, WrittenNumber):
@@ -290,11 +282,7 @@ def _parts(predicate: Predicate, joined: type[_Joined]) -> tuple[Predicate, ...]
 
 
 def all_of(predicates: Iterable[Predicate]) -> Predicate:
-    """Rows inside all of some predicates: none means everywhere, one is left as it is.
-
-    >>> str(all_of([Level("region", "south"), Everywhere(), Compared("age", ">=", 30)]))
-    'region = south and age >= 30'
-    """
+    """Rows inside all of some predicates: none means everywhere, one is left as it is."""
     parts = [part for predicate in predicates for part in _parts(predicate, And)]
     parts = [part for part in parts if not isinstance(part, Everywhere)]
     if not parts:
@@ -329,21 +317,21 @@ class _OfOneColumn(Predicate):
         return f"{self.name} {self._in_words()}"
 
     def rows(self, points: Points) -> BoolArray:
-        return np.asarray(self._marked(column_of(points, self.name)))
+        column = column_of(points, self.name)
+        sign, values = self._compared
+        if column.is_category and sign in ("==", "!="):
+            # Some rows of a file need not have every level of a category.
+            places = [position_of(column, value) for value in values]
+            codes: list[float] = [NO_POSITION if place is None else place for place in places]
+        else:
+            codes = [code_of(column, value, sign) for value in values]
+        return np.asarray(self._marked(column, codes))
 
     def check(self, points: Points) -> None:
         column = column_of(points, self.name, prediction=False)
         sign, values = self._compared
         for value in values:
             code_of(column, value, sign)
-
-    def _codes(self, column: Column) -> list[float]:
-        """What is compared with; some rows of a file need not have every level of a category."""
-        sign, values = self._compared
-        if column.is_category and sign in ("==", "!="):
-            places = [position_of(column, value) for value in values]
-            return [NO_POSITION if place is None else place for place in places]
-        return [code_of(column, value, sign) for value in values]
 
     def _asked(self) -> str:
         """What follows the name in a formula."""
@@ -355,17 +343,14 @@ class _OfOneColumn(Predicate):
         sign, values = self._compared
         return f"{'=' if sign == '==' else sign} {_read(values[0])}"
 
-    @abstractmethod
-    def _marked(self, column: Column) -> Any:
+    def _marked(self, column: Column, codes: list[float]) -> Any:
         """Mark the rows inside, (n,)."""
+        return np.isin(column.values, codes)
 
 
 @dataclass(frozen=True)
 class Level(_OfOneColumn):
-    """Rows with one value; none where a category does not have it.
-
-    Rows without a value are those of `Missing`.
-    """
+    """Rows with one value, none where a category lacks it; `Missing` has those without a value."""
 
     kind = "level"
     level: Any
@@ -374,16 +359,10 @@ class Level(_OfOneColumn):
     def _compared(self) -> tuple[str, tuple[Any, ...]]:
         return "==", (self.level,)
 
-    def _marked(self, column: Column) -> Any:
-        return column.values == self._codes(column)[0]
-
 
 @dataclass(frozen=True)
 class OneOf(_OfOneColumn):
-    """Rows with one of several values; in reading words, at most three are named.
-
-    The same rows as those of `Level` for each value, joined by or.
-    """
+    """Rows with one of several values; in reading words, at most three are named."""
 
     kind = "one of"
     levels: tuple[Any, ...]
@@ -400,16 +379,30 @@ class OneOf(_OfOneColumn):
         more = len(self.levels) - MAX_NAMED
         return f"= any of {some}{f' and {more} more' if more > 0 else ''}"
 
-    def _marked(self, column: Column) -> Any:
-        return np.isin(column.values, self._codes(column))
+
+@dataclass(frozen=True)
+class Compared(_OfOneColumn):
+    """A covariate against a value; a missing value satisfies no comparison."""
+
+    kind = "compared"
+    sign: str
+    value: Any
+
+    def __post_init__(self) -> None:
+        checked_choice(self.sign, "sign", tuple(OPERATORS))
+        super().__post_init__()
+
+    @property
+    def _compared(self) -> tuple[str, tuple[Any, ...]]:
+        return self.sign, (self.value,)
+
+    def _marked(self, column: Column, codes: list[float]) -> Any:
+        return OPERATORS[self.sign](column.values, codes[0]) & ~_missing_rows(column)
 
 
 @dataclass(frozen=True)
 class Missing(_OfOneColumn):
-    """Rows without a value, also where missing values are a level of their own.
-
-    The prediction is never missing.
-    """
+    """Rows without a value, also where missing values are a level; predictions have none such."""
 
     kind = "missing"
 
@@ -419,7 +412,7 @@ class Missing(_OfOneColumn):
     def _in_words(self) -> str:
         return "missing"
 
-    def _marked(self, column: Column) -> Any:
+    def _marked(self, column: Column, codes: list[float]) -> Any:  # noqa: ARG002
         return _missing_rows(column)
 
 
@@ -447,29 +440,8 @@ class Between(_OfOneColumn):
     def _in_words(self) -> str:
         return self.text
 
-    def _marked(self, column: Column) -> Any:
+    def _marked(self, column: Column, codes: list[float]) -> Any:  # noqa: ARG002
         return (column.values >= self.low) & (column.values < self.high)
-
-
-@dataclass(frozen=True)
-class Compared(_OfOneColumn):
-    """A covariate against a value; a missing value satisfies no comparison."""
-
-    kind = "compared"
-    sign: str
-    value: Any
-
-    def __post_init__(self) -> None:
-        checked_choice(self.sign, "sign", tuple(OPERATORS))
-        super().__post_init__()
-
-    @property
-    def _compared(self) -> tuple[str, tuple[Any, ...]]:
-        return self.sign, (self.value,)
-
-    def _marked(self, column: Column) -> Any:
-        value = self._codes(column)[0]
-        return OPERATORS[self.sign](column.values, value) & ~_missing_rows(column)
 
 
 def _refuse_no_value(value: Any) -> None:
@@ -493,13 +465,7 @@ def _read(value: object) -> str:
 
 
 def as_predicate(where: object) -> Predicate:
-    """Turn a mapping of covariates to values, or a predicate, into a predicate.
-
-    A list or tuple of values means any of them; None means missing.
-
-    >>> as_predicate({"race": "Black", "region": ["south", "west"]}).formula
-    'race == "Black" and region in ("south", "west")'
-    """
+    """A mapping of covariates to values (a list: any of them; None: missing) as a predicate."""
     if where is None:
         return Everywhere()
     if isinstance(where, Predicate):
@@ -512,7 +478,6 @@ def as_predicate(where: object) -> Predicate:
 
 
 def _of_covariate(name: str, value: object) -> Predicate:
-    """One covariate and what it must be."""
     if value is None:
         return Missing(name)
     if isinstance(value, tuple) and len(value) == 2:
@@ -523,9 +488,8 @@ def _of_covariate(name: str, value: object) -> Predicate:
             value=value,
             details={"name": name},
         )
-    if isinstance(value, list | tuple | set | frozenset):
-        return OneOf(name, tuple(value))
-    return Level(name, value)
+    several = isinstance(value, list | tuple | set | frozenset)
+    return OneOf(name, tuple(value)) if several else Level(name, value)  # type: ignore[arg-type]
 
 
 def column_of(points: Points, name: object, *, prediction: bool = True) -> Column:
@@ -552,12 +516,7 @@ def _missing_rows(column: Column) -> BoolArray:
 
 
 def is_missing_level(column: Column, code: int) -> bool:
-    """Whether a category's level stands for missing values; such a level is put last.
-
-    >>> column = Column("race", "category", np.array([0, -1]), ("a",)).with_missing_level()
-    >>> column.levels, is_missing_level(column, 0), is_missing_level(column, 1)
-    (('a', '(missing)'), False, True)
-    """
+    """Whether a category's level stands for missing values; such a level is put last."""
     if not column.is_category or not 0 <= code == len(column.levels) - 1:
         return False
     last = str(column.levels[code])
@@ -572,13 +531,12 @@ def position_of(column: Column, value: object) -> int | None:
     (1, 0, None)
     """
     text = value.text if isinstance(value, WrittenNumber) else str(value)
-    same_value = [k for k, level in enumerate(column.levels) if level == value]
-    same_text = [k for k, level in enumerate(column.levels) if str(level) == text]
-    same_code = [k for k, code in enumerate(column.codes) if code == value or str(code) == text]
+    by_value = [k for k, level in enumerate(column.levels) if level == value]
+    by_text = [k for k, level in enumerate(column.levels) if str(level) == text]
+    by_code = [k for k, code in enumerate(column.codes) if code == value or str(code) == text]
     # 007 is not 7 where both are levels: a number in a formula is taken as it was written.
-    by_text = isinstance(value, WrittenNumber)
-    first = [*same_text, *same_value] if by_text else [*same_value, *same_text]
-    return next(iter([*first, *same_code]), None)
+    by_level = by_text + by_value if isinstance(value, WrittenNumber) else by_value + by_text
+    return next(iter(by_level + by_code), None)
 
 
 def code_of(column: Column, value: Any, sign: str = "==") -> float:
@@ -617,11 +575,7 @@ def _days(column: Column, value: Any) -> float:
 
 
 def value_of(column: Column, code: float) -> object:
-    """What a column holds, as it is written: a level, a number, or a date as text.
-
-    >>> value_of(Column("race", "category", np.array([0]), ("a", "b")), 1)
-    'b'
-    """
+    """What a column holds, as it is written: a level, a number, or a date as text."""
     if column.is_category:
         return column.levels[int(code)]
     return date_text(float(code)) if column.kind == "date" else float(code)

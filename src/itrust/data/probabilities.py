@@ -28,18 +28,23 @@ from itrust._core import (
     shown,
 )
 from itrust.data.encoding import (
+    Labels,
     as_arrow,
+    code_meant,
+    code_of,
     encode_numbers,
     frame_columns,
     in_narwhals,
     is_frame,
+    labelled,
     levels_and_codes,
     names_of_frame,
     refuse_missing_rows,
     rows_to_columns,
+    same_code,
     same_length,
+    with_meanings,
 )
-from itrust.data.kinds import Labels, code_meant, code_of, labelled, same_code, with_meanings
 
 MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
 KNOWN_CODES = (-1, -2, -7, -8, -9, -99, -999, -9999, 9, 99, 999, 9999)

@@ -13,7 +13,7 @@ import numpy as np
 
 from itrust._core import InputError, IntArray, Rng, Setting, listed
 from itrust.data.column import called_impossible
-from itrust.data.encoding import is_frame
+from itrust.data.encoding import Kinds, is_frame
 from itrust.data.estimators import Classifier, Covariates, is_model, predicted_rows
 from itrust.data.intake import (
     MissingRule,
@@ -22,7 +22,6 @@ from itrust.data.intake import (
     refuse_positive,
     rows_of_frame,
 )
-from itrust.data.kinds import Kinds
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import PROB, REST, columns_in
 from itrust.data.rows import Rows

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted, did_you_mean
 from itrust.data.column import Points
-from itrust.data.encoding import as_arrow, columns_of, encode, is_frame
-from itrust.data.kinds import PLAIN, Kinds
+from itrust.data.encoding import PLAIN, Kinds, as_arrow, columns_of, encode, is_frame
 from itrust.data.predicates import PREDICTION, Predicate, in_backticks
 
 NA_VALUES, WHERE = "na_values", "where"

@@ -36,15 +36,17 @@ from itrust._core import (
 from itrust.data.column import MICROSECONDS_PER_DAY
 from itrust.data.encoding import (
     as_arrow,
+    decoded,
     encode_numbers,
     in_narwhals,
     kind_of,
     name_among,
     ranks,
     refuse_missing_rows,
+    rows_not_cast,
     same_length,
+    whole_numbers,
 )
-from itrust.data.kinds import decoded, rows_not_cast, whole_numbers
 
 Days = npt.NDArray[np.datetime64]
 
@@ -57,7 +59,6 @@ QUIET_LAGS, NOISE = 5, 2.0  # Politis and White's rule for the lag where correla
 WEEK, MONDAY = 7, 3  # 1970-01-01 is a Thursday, three days after a Monday
 DATES = Subject("dates")
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
-OUTER_COMMA = re.compile(r",(?![^()]*\))")
 NUMBER = re.compile(r"(\d+)")
 MAGIC = re.compile(r"[*?[]")
 MAX_COLUMNS = 50  # that are looked at, of those that are no covariates
@@ -143,10 +144,7 @@ def _in_blocks(days: Days, length: str | int) -> Days:
 
 
 def _read_days(dates: object, what: Subject, where: str = "") -> Days:
-    """The day of each row, (n,); whatever is no date is refused.
-
-    `where` names the column in the sentence, such as " of 'day'".
-    """
+    """The day of each row, (n,); `where` names the column where one is no date: " of 'day'"."""
     array = decoded(as_arrow(dates, what))
     kind = array.type
     if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
@@ -206,10 +204,7 @@ def _auto_length(days: Days, predictions: object, what: Subject) -> int:
 
 
 def _correlated_lag(days: IntArray, rows: IntArray, p: FloatArray, max_lag: int) -> int:
-    """The lag up to which daily means of p are correlated beyond noise, `max_lag` at most.
-
-    Days are numbered from 0, and `rows` counts those of every day.
-    """
+    """The lag up to which daily means of p are correlated beyond noise, `max_lag` at most."""
     seen = rows > 0
     means = np.bincount(days, p) / np.maximum(rows, 1)
     centred = np.where(seen, means - means[seen].mean(), 0.0)
@@ -243,10 +238,7 @@ class UnitColumn:
         return _in_blocks(self._days(columns, argument), self.length)
 
     def settled(self, columns: Mapping[str, object], argument: str, p: object) -> UnitColumn:
-        """The same with the length of blocks found from dates and predictions, as "blocks(d, 9)".
-
-        The name stays as it is where there is nothing to find.
-        """
+        """The same with the length of blocks found from dates and predictions: "blocks(d, 9)"."""
         if self.length != AUTO:
             return self
         length = _auto_length(self._days(columns, argument), p, Subject("prob"))
@@ -255,17 +247,6 @@ class UnitColumn:
     def _days(self, columns: Mapping[str, object], argument: str) -> Days:
         what = Subject(argument, self.text)
         return _read_days(columns[self.column], what, f" of {self.column!r}")
-
-
-def split_units(text: str, known: Sequence[str]) -> list[str]:
-    """Names between commas, as a shell has them; a column whose name has a comma wins.
-
-    >>> split_units("store, blocks(date, 14)", ["store", "date"])
-    ['store', 'blocks(date, 14)']
-    """
-    if text in known:
-        return [text]
-    return [part.strip() for part in OUTER_COMMA.split(text) if part.strip()]
 
 
 def unit_columns(
@@ -292,11 +273,7 @@ def _texts(named: object, argument: str) -> list[str]:
 
 
 def column_named(text: str, known: Sequence[str]) -> str:
-    """The column that a name is about, there or not: `date` in "week(date)".
-
-    >>> column_named("week(date)", ["date"]), column_named("week(date)", ["week(date)"])
-    ('date', 'week(date)')
-    """
+    """The column that a name is about, there or not: `date` in "week(date)"."""
     call = None if text in known else CALL.fullmatch(text)
     return text if call is None or call[1] not in CALLS else call[2]
 
@@ -321,13 +298,7 @@ def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
 def replicate_columns(
     named: str | Sequence[str] | None, known: Sequence[str], taken: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Columns by names or patterns such as "REPWT*", those of a pattern in order of their numbers.
-
-    `taken` are roles, and columns that have them already.
-
-    >>> replicate_columns("w*", ["w10", "w2", "w1", "age"], [])
-    ['w1', 'w2', 'w10']
-    """
+    """Columns by names or patterns such as "REPWT*"; `taken` are roles, with their columns."""
     names: dict[str, None] = {}
     for text in _texts(named, "replicate_weights"):
         names |= dict.fromkeys([text] if text in known else _matching(text, known))
@@ -366,10 +337,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Whose row is whose, by a column that is no covariate: people, candidacies, days.
-
-    Only that is kept, as whole numbers, and of 20,000 rows at most. Values are not.
-    """
+    """Whose row is whose, of 20,000 at most, by a column that is no covariate: people, days."""
 
     name: str
     rows: IntArray
@@ -387,11 +355,7 @@ class Units:
 
 
 def read_units(columns: Mapping[str, object], n: int) -> tuple[Units, ...]:
-    """The first 50 columns whose values can be names or dates and repeat; the others are no units.
-
-    >>> read_units({"who": ["b", "a"] * 20, "height": [1.7, 1.8] * 20}, 40)[0].codes[:4].tolist()
-    [1, 0, 1, 0]
-    """
+    """The first 50 columns whose values can be names or dates and repeat."""
     every = (_units(name, values, n) for name, values in islice(columns.items(), MAX_COLUMNS))
     return tuple(units for units in every if units is not None)
 
@@ -416,11 +380,7 @@ def _units(name: str, values: object, n: int) -> Units | None:
 
 
 def may_be_units(head: pa.Array) -> bool:
-    """Whether a column can name units, from its first rows; long text must repeat among them.
-
-    >>> may_be_units(pa.array(["a", "b"])), may_be_units(pa.array(["a" * 50, "b" * 50]))
-    (True, False)
-    """
+    """Whether a column can name units, from its first rows; long text must repeat among them."""
     try:
         array = _names(head)
     except pa.ArrowException:  # a type that Arrow cannot compare

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -162,16 +162,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else repr(value)
 
 
+@dataclass(frozen=True)
 class Compound(Kernel):
     """A kernel that is made of others."""
 
-    @abstractmethod
-    def __init__(self, parts: tuple[Kernel, ...]) -> None: ...
-
-    @property
-    @abstractmethod
-    def parts(self) -> tuple[Kernel, ...]:
-        """The kernels that it is made of."""
+    parts: tuple[Kernel, ...]
+    _called: ClassVar[str]
 
     @property
     def reads_columns(self) -> bool:
@@ -187,64 +183,48 @@ class Compound(Kernel):
     def widened(self, factor: float) -> Kernel:
         return type(self)(tuple(part.widened(factor) for part in self.parts))
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"kernel": type(self).__name__, self._called: _plain(self.parts)}
 
-@dataclass(frozen=True)
+
 class Product(Compound):
-    """The product of kernels; write `a * b`.
+    """The product of kernels; write `a * b`. Rows are alike where every factor finds them alike."""
 
-    Rows are alike where every factor finds them alike.
-    """
-
-    factors: tuple[Kernel, ...]
-
-    @property
-    def parts(self) -> tuple[Kernel, ...]:
-        return self.factors
+    _called = "factors"
 
     @property
     def supremum(self) -> float:
-        return math.prod(factor.supremum for factor in self.factors)
+        return math.prod(part.supremum for part in self.parts)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return product([factor.gram(left, right) for factor in self.factors])
+        return product([part.gram(left, right) for part in self.parts])
 
     def describe(self, names: Sequence[str]) -> str:
-        return "; ".join(factor.describe(names) for factor in self.factors)
+        return "; ".join(part.describe(names) for part in self.parts)
 
     def __repr__(self) -> str:
-        return " * ".join(f"({f!r})" if isinstance(f, Sum) else repr(f) for f in self.factors)
+        return " * ".join(f"({f!r})" if isinstance(f, Sum) else repr(f) for f in self.parts)
 
 
-@dataclass(frozen=True)
 class Sum(Compound):
-    """The sum of kernels; write `a + b`.
+    """The sum of kernels; write `a + b`. Rows are alike where any term finds them alike."""
 
-    Rows are alike where any one of the terms finds them alike.
-    """
-
-    terms: tuple[Kernel, ...]
-
-    def __repr__(self) -> str:
-        return " + ".join(repr(term) for term in self.terms)
-
-    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return SumGram.of([term.gram(left, right) for term in self.terms])
-
-    @property
-    def parts(self) -> tuple[Kernel, ...]:
-        return self.terms
+    _called = "terms"
 
     @property
     def supremum(self) -> float:
-        return math.fsum(term.supremum for term in self.terms)
+        return math.fsum(part.supremum for part in self.parts)
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        return SumGram.of([part.gram(left, right) for part in self.parts])
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(part) for part in self.parts)
 
 
 @dataclass(frozen=True)
 class On(Kernel):
-    """A kernel applied to named covariates only; write `kernel.on("income")`.
-
-    Other covariates make no difference to its value.
-    """
+    """A kernel applied to named covariates only; write `kernel.on("income")`."""
 
     kernel: Kernel
     names: tuple[str, ...]
@@ -444,7 +424,10 @@ class Median(WidthRule):
     factor: float = 1.0
 
     def __call__(self, present: FloatArray) -> float:
-        values = _thinned(present)
+        values = present
+        if present.size > MAX_POINTS:
+            middle_of_slots = (np.arange(MAX_POINTS) + 0.5) / MAX_POINTS
+            values = np.sort(present)[(middle_of_slots * present.size).astype(int)]
         distances = np.abs(values[:, None] - values)[np.triu_indices(values.size, 1)]
         median = float(np.median(distances)) if distances.size else 0.0
         if median == 0:
@@ -482,11 +465,3 @@ class Scale(WidthRule):
         low, high = np.percentile(present, [25, 75])
         spread = float(high - low) / 1.349 or float(present.std()) or 1.0
         return self.factor * spread
-
-
-def _thinned(present: FloatArray) -> FloatArray:
-    if present.size <= MAX_POINTS:
-        return present
-    middle_of_slots = (np.arange(MAX_POINTS) + 0.5) / MAX_POINTS
-    thinned: FloatArray = np.sort(present)[(middle_of_slots * present.size).astype(int)]
-    return thinned

@@ -156,8 +156,8 @@ class _Parser(ConditionReader):
     WHOLE = "task"
     TOKENS = TOKENS
 
-    def _split(self) -> None:
-        super()._split()
+    def _split(self, at: int) -> None:
+        super()._split(at)
         if any(token.kind == "word" and token.text == "coef" for token in self.tokens):
             return
         for token in self.tokens:
@@ -426,5 +426,5 @@ class _TermParser(_Parser):
 
     WHOLE = "term"
 
-    def _split(self) -> None:
-        ConditionReader._split(self)
+    def _split(self, at: int) -> None:
+        ConditionReader._split(self, at)

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate, pairwise
@@ -81,28 +81,21 @@ class Dask(Engine):
     @contextmanager
     def _cluster(self) -> Iterator[Cluster]:
         """Give tasks to the cluster; those that are not done at the end are taken back."""
-        with self._connected() as client, Cluster(client, self.patience) as cluster:
+        is_address = isinstance(self.client, str)
+        problem = None
+        if not is_address and not hasattr(self.client, "submit"):
+            problem = "a client or a scheduler's address, not {value}"
+        elif getattr(self.client, "asynchronous", False):
+            problem = "a client that waits for answers; make it without asynchronous=True"
+        if problem:
+            raise InputError(f"Dask needs {problem}", argument="client", value=self.client)
+        # A client made from an address is closed again.
+        connected = self._connected() if is_address else nullcontext(self.client)
+        with connected as client, Cluster(client, self.patience) as cluster:
             yield cluster
 
-    @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        """Give the client; one made from an address is closed again."""
-        given = self.client
-        if not isinstance(given, str) and not hasattr(given, "submit"):
-            raise InputError(
-                "Dask needs a client or a scheduler's address, not {value}",
-                argument="client",
-                value=given,
-            )
-        if not isinstance(given, str) and getattr(given, "asynchronous", False):
-            raise InputError(
-                "Dask needs a client that waits for answers; make it without asynchronous=True",
-                argument="client",
-                value=given,
-            )
-        if not isinstance(given, str):
-            yield given
-            return
+    def _connected(self) -> Any:
+        """A client of the scheduler at an address."""
         try:
             from distributed import Client
         except ImportError:
@@ -113,7 +106,7 @@ class Dask(Engine):
                 details={"auto": Setting("engine", "auto")},
             ) from None
         try:
-            client = Client(given, timeout=self.patience)  # type: ignore[no-untyped-call]
+            return Client(self.client, timeout=self.patience)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise InputError(
                 "no Dask scheduler answers at {value} ({error})",
@@ -121,8 +114,6 @@ class Dask(Engine):
                 value=self.client,
                 details={"error": error},
             ) from None
-        with client:
-            yield client
 
     @property
     def in_memory(self) -> Engine:

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -52,15 +52,6 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-@contextmanager
-def _closed_after(items: Iterable[Item]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        if isinstance(items, Generator):
-            items.close()
-
-
 def ordered_map(
     function: Callable[[Item], Answer], items: Iterable[Item], threads: int
 ) -> Generator[Answer, None, None]:
@@ -69,7 +60,7 @@ def ordered_map(
     Items are taken from their source one by one, so a file is read as it is worked on, and
     answers come in the order of the items, so sums do not depend on the number of threads.
     """
-    with one_blas_thread(), _closed_after(items):
+    with one_blas_thread(), closing(items) if isinstance(items, Generator) else nullcontext():
         if threads == 1:
             yield from map(function, items)
             return

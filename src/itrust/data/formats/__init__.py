@@ -1,7 +1,6 @@
 """File formats: what each kind of file holds and how it is read and written.
 
-A new format is one class, and its place in the `FORMATS` of its module; nothing else asks for an
-ending.
+A new format is one class, and its place in `FORMATS`; nothing else asks for an ending.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from itrust._core import first_line, listed
-from itrust.data.formats import columnar, tables, text
 from itrust.data.formats.base import (
     HEAD_BYTES,
+    Feather,
     FilePart,
     Format,
+    Parquet,
     Room,
     SeveralTables,
     in_bytes,
@@ -28,9 +28,13 @@ from itrust.data.formats.base import (
     refused,
     unreadable,
 )
-from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, TextForm
+from itrust.data.formats.tables import Duckdb, Excel, Spss, Sqlite, Stata
+from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, JsonLines, TabSeparated, TextForm
 
-FORMATS: tuple[Format, ...] = (*text.FORMATS, *columnar.FORMATS, *tables.FORMATS)
+FORMATS: tuple[Format, ...] = (
+    *(Delimited(","), TabSeparated("\t"), JsonLines(), Parquet(), Feather()),
+    *(Stata(), Spss(), Excel(), Sqlite(), Duckdb()),
+)
 QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 
 

@@ -569,6 +569,3 @@ def _rows_at_once(about: Any, names: Sequence[str]) -> int:
 def _whole(code: Any) -> Any:
     """1.0 as 1: codes are counted in whole numbers."""
     return int(code) if isinstance(code, float) and code.is_integer() else code
-
-
-FORMATS: tuple[Format, ...] = (Stata(), Spss(), Excel(), Sqlite(), Duckdb())

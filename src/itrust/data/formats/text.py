@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast, get_args
+from typing import Any, BinaryIO, ClassVar, Literal, cast, get_args
 
 import pyarrow as pa
 import pyarrow.csv
@@ -149,7 +149,8 @@ class Delimited(TextFile):
     separator: str
     form: TextForm = AS_SEEN
 
-    has_types = False
+    title, has_types = "CSV", False
+    endings: ClassVar[tuple[str, ...]] = (".csv",)
 
     def form_of(self, path: Path) -> TextForm:
         seen = self.dialect(path)
@@ -271,12 +272,6 @@ class Delimited(TextFile):
         if names:
             read.block_size = min(CSV_BLOCK_BYTES, MAX_BLOCK_BYTES)
         return pa.csv.open_csv(path, read, parse, convert)
-
-
-class CommaSeparated(Delimited):
-    """CSV."""
-
-    title, endings = "CSV", (".csv",)
 
 
 class TabSeparated(Delimited):
@@ -527,6 +522,3 @@ def _json(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     raise pa.ArrowInvalid(f"JSON has no {type(value).__name__}")
-
-
-FORMATS: tuple[Format, ...] = (CommaSeparated(","), TabSeparated("\t"), JsonLines())

@@ -79,7 +79,7 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
 
     for module in (
         "bias.averages.average_all",
-        "engines.protocol.Engine.run",
+        "engines.Engine.run",
         "calibration.scores.reliability_curve",
     ):
         monkeypatch.setattr(f"itrust.{module}", refuse)
@@ -186,7 +186,7 @@ KINDS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_knows_its_display(name, town, monkeypatch):
     result = RESULTS[name](town)
-    for module in ("bias.local.average", "engines.protocol.Engine.run"):
+    for module in ("bias.local.average", "engines.Engine.run"):
         monkeypatch.setattr(f"itrust.{module}", None)
     figure, ax = plt.subplots()
     display = figures.draw(result, ax=ax)

@@ -163,8 +163,14 @@ def inherited_text(cls, name):
     return inspect.cleandoc(next((text for text in found if text), ""))
 
 
+def offered(namespace):
+    """What users are offered: `__all__`, or what the reference has of an internal package."""
+    names = [name for name in vars(namespace) if f"{namespace.__name__}.{name}" in referenced()]
+    return getattr(namespace, "__all__", names)
+
+
 def missing(namespace):
-    for name in namespace.__all__:
+    for name in offered(namespace):
         thing = getattr(namespace, name)
         if is_unfinished(thing):
             continue

@@ -106,14 +106,9 @@ def intercept_and_slope(
     cells = tallied.cells
     inside: IntArray = np.flatnonzero(~cells.is_certain)
     zeros, ones = (np.flatnonzero(part[inside]) for part in (cells.sums.zeros, cells.sums.ones))
-    reason = None
-    if cells.contrary:
-        reason = Reason.CONTRARY
-    elif not inside.size:
-        reason = Reason.CERTAIN
-    elif not (zeros.size and ones.size):
-        reason = Reason.ONE_LABEL
-    if reason is not None:
+    if cells.contrary or not (zeros.size and ones.size):
+        reason = Reason.ONE_LABEL if inside.size else Reason.CERTAIN
+        reason = Reason.CONTRARY if cells.contrary else reason
         return _missing("intercept", reason), _missing("slope", reason)
     constant, x = np.ones((inside.size, 1)), cells.logit[inside]
     intercept = _fit(tallied, "intercept", inside, constant, x, confidence)
@@ -357,15 +352,11 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
         variance = tallied.variance(zero, one)
     half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * float(np.sqrt(variance))
     if np.isnan(half):
-        return [
-            ValidationStatistic("auc", area, reason=Reason.ONE_ROW),
-            ValidationStatistic("gini", 2 * area - 1, reason=Reason.ONE_ROW),
-        ]
+        values = {"auc": area, "gini": 2 * area - 1}.items()
+        return [ValidationStatistic(name, v, reason=Reason.ONE_ROW) for name, v in values]
     lower, upper = max(area - half, 0.0), min(area + half, 1.0)
-    return [
-        ValidationStatistic("auc", area, lower, upper),
-        ValidationStatistic("gini", 2 * area - 1, 2 * lower - 1, 2 * upper - 1),
-    ]
+    gini = ValidationStatistic("gini", 2 * area - 1, 2 * lower - 1, 2 * upper - 1)
+    return [ValidationStatistic("auc", area, lower, upper), gini]
 
 
 def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
@@ -393,21 +384,20 @@ def graded(tallied: Tallied, draws: int, random: np.random.Generator) -> tuple[G
     if not tallied.is_clustered:
         adjusted, both = _adjusted(sums, draws, random)
     for k, name in enumerate(names):
-        rows, events, mean = (int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k]))
+        rows, events, mean = int(sums.rows[k]), int(sums.ones[k]), float(sums.predicted[k])
         tests: dict[str, Any] = {}
-        reason = Reason.CLUSTERED_GRADES if tallied.is_clustered else None
-        if reason is None:
-            if tallied.cells.are_weighted:
-                reason = Reason.WEIGHTED_GRADES
-            else:
-                tests = grade_tests(rows, events, mean)
+        if tallied.is_clustered:
+            tests["reason"] = Reason.CLUSTERED_GRADES
+        else:
+            tests = {"adjusted": float(adjusted[k]), "adjusted_two_sided": float(both[k])}
             if not 0 < mean < 1:  # the beta law calls such a prediction impossible
-                tests = {name: p for name, p in tests.items() if "jeffreys" not in name}
-                reason = reason or Reason.NO_VARIANCE
-            tests |= {"adjusted": float(adjusted[k]), "adjusted_two_sided": float(both[k])}
-        grades.append(
-            Grade(name, rows, events, mean, float(sums.observed[k]), **tests, reason=reason)
-        )
+                tests["reason"] = Reason.NO_VARIANCE
+            if tallied.cells.are_weighted:
+                tests["reason"] = Reason.WEIGHTED_GRADES
+            else:
+                by_law = grade_tests(rows, events, mean)
+                tests |= {n: p for n, p in by_law.items() if 0 < mean < 1 or "jeffreys" not in n}
+        grades.append(Grade(name, rows, events, mean, float(sums.observed[k]), **tests))
     return tuple(grades)
 
 
@@ -430,14 +420,10 @@ def _tails(
 ) -> tuple[FloatArray, FloatArray]:
     """Minus the logs of P(X >= events) and P(X <= events), also between whole numbers."""
     others = np.subtract(rows, events)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        many = np.where(
-            np.less_equal(events, 0), 1.0, betainc(np.maximum(events, 1e-300), others + 1, p)
-        )
-        few = np.where(
-            others <= 0, 1.0, betainc(np.maximum(others, 1e-300), np.add(events, 1), 1 - p)
-        )
-        return -np.log(many), -np.log(few)
+    with np.errstate(divide="ignore"):
+        many = -np.log(betainc(np.maximum(events, 1e-300), others + 1, p))
+        few = -np.log(betainc(np.maximum(others, 1e-300), np.add(events, 1), 1 - p))
+    return np.where(np.less_equal(events, 0), 0.0, many), np.where(others <= 0, 0.0, few)
 
 
 def _adjusted(sums: Sums, draws: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:

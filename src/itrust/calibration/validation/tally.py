@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, counted, did_you_mean
+from itrust._core import FloatArray, InputError, IntArray, did_you_mean
 from itrust.calibration.bins import (
     CELLS,
     EqualMass,
@@ -154,18 +154,13 @@ def _checked_cuts(values: Sequence[float], argument: str) -> FloatArray:
         cuts = np.asarray(values, dtype=float).ravel()
     except (TypeError, ValueError):
         cuts = np.array([np.nan])
-    if not ((cuts > 0) & (cuts < 1)).all():
+    if not ((cuts > 0) & (cuts < 1)).all() or cuts.size > MAX_GRADES:
         raise InputError(
-            "{argument} must be numbers above 0 and below 1, such as (0.01, 0.05), not {value}",
+            "{argument} must be numbers above 0 and below 1, {most} at most, such as (0.01, 0.05), "
+            "not {value}",
             argument=argument,
             value=values,
-        )
-    if cuts.size > MAX_GRADES:
-        raise InputError(
-            "{argument} has {numbers}; {value} at most",
-            argument=argument,
-            value=MAX_GRADES,
-            details={"numbers": counted(cuts.size, "number")},
+            details={"most": str(MAX_GRADES)},
         )
     return np.unique(cuts)
 

@@ -20,25 +20,12 @@ from itrust.calibration.bins import PredictionCells
 from itrust.calibration.inputs import checked_draws
 from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.score_inputs import rows_to_score
+from itrust.calibration.validation import statistics
 from itrust.calibration.validation.results import (
     Reason,
     Validation,
     ValidationStatistic,
     ValidationTable,
-)
-from itrust.calibration.validation.statistics import (
-    decision_curve,
-    decomposed,
-    discrimination,
-    distances,
-    graded,
-    group_variance,
-    hosmer_lemeshow,
-    hosmer_lemeshow_of,
-    intercept_and_slope,
-    isotonic,
-    smooth_errors,
-    spiegelhalter,
 )
 from itrust.calibration.validation.tally import Partition, Tallied, tallied, with_grades
 from itrust.data import Sample, Scan
@@ -158,22 +145,25 @@ def validated(
     # Apart from the test's draws, which have the same seed, so that p-values are not tied to them.
     random = np.random.default_rng([23, seed])
     cells = tallied.cells
-    errors, knots = smooth_errors(cells, cells.sums.weights1[None])
-    statistics = [
-        *intercept_and_slope(tallied, confidence),
-        *(ValidationStatistic(name, float(v[0])) for name, v in distances(errors, cells).items()),
-        hosmer_lemeshow(tallied),
-        spiegelhalter(tallied),
-        *decomposed(cells),
-        *discrimination(tallied, confidence),
+    errors, knots = statistics.smooth_errors(cells, cells.sums.weights1[None])
+    every = [
+        *statistics.intercept_and_slope(tallied, confidence),
+        *(
+            ValidationStatistic(name, float(v[0]))
+            for name, v in statistics.distances(errors, cells).items()
+        ),
+        statistics.hosmer_lemeshow(tallied),
+        statistics.spiegelhalter(tallied),
+        *statistics.decomposed(cells),
+        *statistics.discrimination(tallied, confidence),
     ]
     drawn = {} if tallied.is_clustered else _redrawn(tallied, draws, random)
-    for k, one in enumerate(statistics):
+    for k, one in enumerate(every):
         if tallied.is_clustered and one.name in DISTANCES and one.reason is None:
-            statistics[k] = replace(one, reason=Reason.CLUSTERED_REDRAWS)
+            every[k] = replace(one, reason=Reason.CLUSTERED_REDRAWS)
         elif one.name in drawn and one.value is not None:
             pvalue, expected = drawn[one.name]
-            statistics[k] = replace(one, exact_pvalue=pvalue, expected=expected)
+            every[k] = replace(one, exact_pvalue=pvalue, expected=expected)
     return Validation(
         n=int(cells.sums.rows.sum()),
         events=int(cells.sums.ones.sum()),
@@ -186,9 +176,9 @@ def validated(
         gathered=tallied.gathered,
         weighted=cells.are_weighted,
         clustered=tallied.is_clustered,
-        statistics=tuple(statistics),
-        grades=ValidationTable(graded(tallied, draws, random)),
-        decision=ValidationTable(decision_curve(tallied)),
+        statistics=tuple(every),
+        grades=ValidationTable(statistics.graded(tallied, draws, random)),
+        decision=ValidationTable(statistics.decision_curve(tallied)),
         folds=folds,
         graded_by=tallied.partition.grades,
     )
@@ -273,12 +263,14 @@ def _scores(cells: PredictionCells, ones: FloatArray, edges: FloatArray) -> dict
     by_group = np.add.reduceat(residual, groups, axis=1)
     starts = _starts(cells, SMOOTH_CELLS)  # some hundred cells tell distances as well as more
     smoothed = cells.merged(starts)
-    errors, _ = smooth_errors(smoothed, np.add.reduceat(ones, starts, axis=1))
+    errors, _ = statistics.smooth_errors(smoothed, np.add.reduceat(ones, starts, axis=1))
     return {
         "intercept": np.abs(residual.sum(axis=1)),
         "slope": np.abs(residual @ centred),
-        **distances(errors, smoothed),
-        "hosmer_lemeshow": hosmer_lemeshow_of(by_group, group_variance(cells.merged(groups).sums)),
+        **statistics.distances(errors, smoothed),
+        "hosmer_lemeshow": statistics.hosmer_lemeshow_of(
+            by_group, statistics.group_variance(cells.merged(groups).sums)
+        ),
         "spiegelhalter": np.abs(residual @ (1 - 2 * cells.p)),
         "miscalibration": _miscalibration(cells, ones),
     }
@@ -288,5 +280,5 @@ def _miscalibration(cells: PredictionCells, ones: FloatArray) -> FloatArray:
     """Of the Brier score; what the labels alone add to it cancels."""
     weights = cells.sums.weights
     rates = ones / weights
-    lost = np.square(rates - cells.p) - np.square(rates - isotonic(rates, weights))
+    lost = np.square(rates - cells.p) - np.square(rates - statistics.isotonic(rates, weights))
     return np.asarray(lost @ weights / weights.sum())

@@ -7,7 +7,7 @@ import pytest
 
 import itrust as it
 from itrust.auditing import Disclosure
-from itrust.data import extract as extracts
+from itrust.data import survey as extracts
 from itrust.tasks import evaluate_tasks
 
 TASKS = ['mean(age | region == "south") - mean(age)', "prevalence(age > 80)"]

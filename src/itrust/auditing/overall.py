@@ -12,7 +12,7 @@ from itrust.auditing.charts import HistogramChart, histogram_edges
 from itrust.auditing.parts import MeanBias, Overall
 from itrust.auditing.summing import SummingPart
 from itrust.calibration import CalibrationResult, scores
-from itrust.data import Chunk
+from itrust.data import Rows
 from itrust.engines import Additive
 
 BINS = 10
@@ -39,7 +39,7 @@ class _Summing:
     by_mass: FloatArray
     bars: FloatArray
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> OverallSums:
+    def __call__(self, chunk: Rows, w: FloatArray) -> OverallSums:
         y, p = chunk.y, chunk.p
         return OverallSums(
             mass=float(w.sum()),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from itrust._core import FloatArray
-from itrust.data import Chunk, Extract
+from itrust.data import Extract, Rows
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 
 Sums = TypeVar("Sums", bound=Additive)
@@ -22,7 +22,7 @@ class SummingPart(ABC, Generic[Sums]):
     unit: float
 
     @abstractmethod
-    def summing(self) -> Callable[[Chunk, FloatArray], Sums]:
+    def summing(self) -> Callable[[Rows, FloatArray], Sums]:
         """What some rows contribute, given their weights."""
 
     @property

@@ -28,7 +28,7 @@ from itrust.calibration.inputs import checked_draws, checked_source, null_warnin
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.tails import normal_score
-from itrust.data import Chunk, Sample, Scan, Source, called_impossible
+from itrust.data import Rows, Sample, Scan, Source, called_impossible
 from itrust.engines import (
     Additive,
     EngineChoice,
@@ -90,7 +90,7 @@ class IntervalWork(Work):
         numbers = max(8 * self.directions.width, 6 * DRAWS_AT_ONCE)
         return max(MIN_CHUNK, CHUNK_BYTES // numbers)
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
         """Sum over a chunk, with draws of its own: two label matrices for each null."""
         parts = self.directions.parts(chunk.points, self.dtype)
         if chunk.weights is not None:
@@ -112,7 +112,7 @@ class IntervalWork(Work):
         )
 
     def _drawn(
-        self, chunk: Chunk, parts: AnyArray, levels: FloatArray
+        self, chunk: Rows, parts: AnyArray, levels: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Sums of the data, and of the draws at both bounds of every null."""
         rows, drawn = chunk.rows, np.empty((*levels.shape[:2], len(parts), len(self.draws)))

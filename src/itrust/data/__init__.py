@@ -112,7 +112,7 @@ from itrust.data.probabilities import (
     read_labels,
     read_probabilities,
 )
-from itrust.data.rows import Chunk, Rows
+from itrust.data.rows import Rows
 from itrust.data.sample import (
     MulticlassPopulation,
     MulticlassSample,

@@ -614,9 +614,6 @@ class Rows:
         return self.outcome(class_position(self.classes, name))
 
 
-Chunk = Rows  # some rows of more, with the number of the first one
-
-
 def odd_rows(
     rows: Rows, counts: IntArray, certain: bool, p: FloatArray, columns: tuple[Column, ...]
 ) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import Advance, FloatArray, InputError, IntArray, counted
-from itrust.data import Chunk, Sample, Scan, checked_sample
+from itrust.data import Rows, Sample, Scan, checked_sample
 
 MAX_ROWS = 500_000
 CHUNK_ROWS = 65_536
@@ -146,7 +146,7 @@ def _gathered(scan: Scan, advance: Advance) -> Predictions:
     return Predictions(y, p, w / w.mean(), y.size, edge_of(p), values)
 
 
-def _counted(chunk: Chunk) -> Triple:
+def _counted(chunk: Rows) -> Triple:
     """Labels, predictions and weights of the rows that count."""
     if chunk.weights is None:
         return chunk.y, chunk.p, np.ones(chunk.y.size)

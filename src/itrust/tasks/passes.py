@@ -20,7 +20,7 @@ from scipy.special import expit, logit, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
-from itrust.data import Chunk, Missing, Points
+from itrust.data import Missing, Points, Rows
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 from itrust.tasks.differentials import slopes_at
 from itrust.tasks.expressions import Leaf, Ratio, RatioFit, Task
@@ -111,7 +111,7 @@ class _Totalling:
     names: tuple[str, ...]
     tasks: tuple[list[int], ...]  # which of the leaves each task is made of
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> RatioTotals:
+    def __call__(self, chunk: Rows, w: FloatArray) -> RatioTotals:
         y, p = chunk.y, chunk.p
         terms = [leaf.terms_of(chunk.points, w, chunk.first) for leaf in self.leaves]
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
@@ -229,7 +229,7 @@ class _Stepping:
     leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> NewtonSums:
+    def __call__(self, chunk: Rows, w: FloatArray) -> NewtonSums:
         code = pattern([leaf.inside_of(chunk.points, w) for leaf in self.leaves])
         slopes, curves = {}, {}
         for key, law in self.laws.items():
@@ -276,7 +276,7 @@ class _Expecting:
     laws: tuple[StreamedLaw, ...]
     predicted: tuple[LeafFit, ...]
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> ExpectedTotals:
+    def __call__(self, chunk: Rows, w: FloatArray) -> ExpectedTotals:
         terms = [leaf.terms_of(chunk.points, w) for leaf in self.leaves]
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
         q = np.array([law.q(chunk.points, w) for law in self.laws])
@@ -444,7 +444,7 @@ class _Sharing:
     tasks: tuple[_TaskShares, ...]
     laws: tuple[StreamedLaw, ...]
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> LawSumsOfTasks:
+    def __call__(self, chunk: Rows, w: FloatArray) -> LawSumsOfTasks:
         everything = [fit.read(chunk.points, w) for fit in self.fits]
         found = []
         for own, law in zip(self.tasks, self.laws, strict=True):

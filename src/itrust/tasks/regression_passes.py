@@ -13,7 +13,7 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.bias import Redraws
-from itrust.data import Chunk, Points
+from itrust.data import Points, Rows
 from itrust.engines import Additive, RowwiseWork
 from itrust.tasks.expressions import Leaf, Task
 from itrust.tasks.fits import LeafFit
@@ -77,7 +77,7 @@ class _Counting:
 
     regressions: tuple[Regression, ...]
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> _Counts:
+    def __call__(self, chunk: Rows, w: FloatArray) -> _Counts:
         inside = [own.where.rows(chunk.points) & (w > 0) for own in self.regressions]
         pairs = list(zip(self.regressions, inside, strict=True))
         return _Counts(
@@ -108,7 +108,7 @@ class _NewtonPass:
     betas: Mapping[Any, FloatArray]  # by regression and kind: "y", "p", or the number of a law
     laws: Mapping[int, Law] = field(default_factory=dict)
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> _Steps:
+    def __call__(self, chunk: Rows, w: FloatArray) -> _Steps:
         stand_ins: dict[Any, FloatArray] = {"y": chunk.y, "p": chunk.p}
         for number, law in self.laws.items():
             stand_ins[number] = law.q(chunk.points, w)

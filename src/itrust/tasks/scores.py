@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from itrust._core import FloatArray
 from itrust.bias import BEYOND_DOUBT
 from itrust.calibration import normal_score
-from itrust.data import Chunk, Sample
+from itrust.data import Rows, Sample
 from itrust.engines import Additive, Drawn, Work
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Leaf, Task, TaskRows
@@ -155,7 +155,7 @@ class TaskWork(Work):
     unit: float
     dtype: DTypeLike
 
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _TaskPartial:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _TaskPartial:
         """Start on a chunk."""
         return _TaskPartial(self, chunk, weights, columns)
 
@@ -163,7 +163,7 @@ class TaskWork(Work):
 class _TaskPartial:
     """What one chunk contributes, being made."""
 
-    def __init__(self, work: TaskWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
+    def __init__(self, work: TaskWork, chunk: Rows, w: FloatArray, columns: int) -> None:
         p, k = chunk.p, len(work.fits)
         lean, below = np.zeros((k, p.size)), np.zeros((k, p.size))
         for j, fit in enumerate(work.fits):

@@ -38,7 +38,7 @@ from itrust.calibration.pipeline import Prepared, Scores, prepare, score
 from itrust.calibration.power.clusters import ClusterNoise
 from itrust.calibration.power.results import SMALL_SHARE, Clustering
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
-from itrust.data import Chunk, Everywhere, Points, Predicate, Sample, Scan, cut_of
+from itrust.data import Everywhere, Points, Predicate, Rows, Sample, Scan, cut_of
 from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
@@ -581,7 +581,7 @@ class _Moved(RowwiseNull):
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "labels drawn from shifted probabilities"
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
         """Labels of the rows, (n, draws)."""
         inside = self.region.rows(chunk.points)
         truth = np.where(inside, np.clip(chunk.p + self.shift, 0.0, 1.0), chunk.p)

@@ -81,7 +81,20 @@ class Finding(Result):
 
     @classmethod
     def of(cls, entry: Entry, **numbers: Any) -> Finding:
-        """What a check of the dictionary shows."""
+        """Make the finding of a check of the dictionary.
+
+        Parameters
+        ----------
+        entry : Entry
+            The check.
+        **numbers : object
+            What it shows: the other attributes.
+
+        Returns
+        -------
+        Finding
+            With the check's name, covariates, rows and shape.
+        """
         shared = ("name", "family", "covariates", "where", "shape")
         return cls(**{name: getattr(entry, name) for name in shared} | numbers)
 

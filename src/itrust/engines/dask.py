@@ -141,7 +141,22 @@ class Dask(Engine):
     def extract(
         self, source: Source, size: int | None = None, advance: Advance | None = None
     ) -> Extract:
-        """The same, by the workers."""
+        """Count the rows and keep random ones with their labels: the workers read them once.
+
+        Parameters
+        ----------
+        source : Rows or FileRows
+            Rows in memory or in files.
+        size : int, optional
+            How many rows are kept at most; default: 100,000.
+        advance : callable, optional
+            Told the number of rows that were read.
+
+        Returns
+        -------
+        Extract
+            What must see rows at hand takes these.
+        """
         scan, size = _checked(source), rows_at_hand(size)
         with scan.file_set.same_files(), self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)

@@ -375,11 +375,37 @@ class Engine(ABC):
     def extract(
         self, source: Source, size: int | None = None, advance: Advance | None = None
     ) -> Extract:
-        """Count the rows and keep random ones (100,000) with their labels, in one pass."""
+        """Count the rows and keep random ones with their labels, in one pass.
+
+        Parameters
+        ----------
+        source : Rows or FileRows
+            Rows in memory or in files.
+        size : int, optional
+            How many rows are kept at most; default: 100,000.
+        advance : callable, optional
+            Told the number of rows that were read.
+
+        Returns
+        -------
+        Extract
+            What must see rows at hand takes these.
+        """
         return source.extract(size, advance)
 
     def survey_of(self, extract: Extract) -> Survey:
-        """Choose random rows among those at hand, in place of `survey`; no pass is made."""
+        """Choose random rows among those at hand, in place of `survey`; no pass is made.
+
+        Parameters
+        ----------
+        extract : Extract
+            From `extract`.
+
+        Returns
+        -------
+        Survey
+            What the other methods take.
+        """
         size = PILOT if self.factor_of_all is None else self.factor_of_all.pilot
         rows = extract.pilot(max(size, POINTS))
         return Survey(extract.source, rows, rows.first(size), extract.parts)
@@ -404,7 +430,20 @@ class Engine(ABC):
         return self._plan(survey, kernel, purpose or Purpose())
 
     def describe(self, survey: Survey, plan: Any) -> str:
-        """Say in a few words how a kernel was evaluated, such as "tiles of 512"."""
+        """Say in a few words how a kernel was evaluated.
+
+        Parameters
+        ----------
+        survey : Survey
+            That the plan was made for.
+        plan : Plan
+            How the kernel was evaluated.
+
+        Returns
+        -------
+        str
+            Such as "tiles of 512".
+        """
         return self._describe(survey, plan)
 
     def run(

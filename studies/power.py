@@ -25,7 +25,7 @@ from hard.thin import THIN
 from itrust import simulate
 from itrust.calibration import prepared_test
 from itrust.calibration.pipeline import Scores
-from itrust.calibration.power import PowerSetting
+from itrust.calibration.power import Sensitivity
 from itrust.data import Predicate
 from quote import keep
 
@@ -235,9 +235,9 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> dict[str, Any]:
 
 def _checked(draws: int, where: Predicate) -> float:
     town = simulate.survey(2_000, rng=0).sample
-    setting = PowerSetting.of(town, draws=draws, rng=0)
+    setting = Sensitivity.of(town, draws=draws, rng=0)
     area = next(region for region in setting.regions() if region.where == where)
-    return setting.simulated_power(where, setting.sensitivity.smallest(area, 1, 0.8), RUNS)
+    return setting.simulated_power(where, setting.smallest_both(area)[0], RUNS)
 
 
 SECTIONS: dict[str, Callable[[ProcessPoolExecutor], dict[str, Any]]] = {

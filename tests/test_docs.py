@@ -249,7 +249,7 @@ def public_names() -> list[str]:
     inner = [
         f"{module.__name__}.{name}"
         for module in (*modules.values(), *packages)
-        for name in module.__all__
+        for name in getattr(module, "__all__", ())  # of packages, those that say so
         if module in modules.values() or name not in offered
     ]
     return [*front, *inner]

@@ -10,7 +10,7 @@ import numpy as np
 import itrust as it
 from hard.kit import Section, decimal, repeated, share, table
 from itrust.auditing import Verdict
-from itrust.calibration.power import PowerSetting
+from itrust.calibration.power import Sensitivity
 
 TOLERANCE = 0.05
 OFF = 0.07
@@ -49,21 +49,21 @@ def _verdict(rows: int, levels: int, off: float, seed: int) -> tuple[Verdict, bo
 
 def _powers(make: partial[it.Sample], shift: float | None, place: tuple[bool, int]) -> list[float]:
     """Simulated power in one region, up and down: at a shift, or at the smallest that is quoted."""
-    setting = PowerSetting.of(make(), draws=DRAWS, rng=0)
+    setting = Sensitivity.of(make(), draws=DRAWS, rng=0)
     is_pair, number = place
     region = list(setting.pairs() if is_pair else setting.regions())[number]
     if shift is not None:
-        signs = setting.sensitivity.directions(region, shift)
+        signs = setting._directions(region, shift)
         shifts = [sign * shift for sign in signs]
     else:
-        up, down = setting.sensitivity.smallest_both(region, 0.8)
+        up, down = setting.smallest_both(region)
         shifts = [shift for shift in (up, -down) if np.isfinite(shift)]
     return [setting.simulated_power(region.where, shift, SIMULATIONS) for shift in shifts]
 
 
 def _places(make: partial[it.Sample], number: int) -> list[tuple[bool, int]]:
     """Some single regions and some pairs, evenly chosen."""
-    setting = PowerSetting.of(make(), draws=DRAWS, rng=0)
+    setting = Sensitivity.of(make(), draws=DRAWS, rng=0)
     places = []
     for is_pair, found in ((False, setting.regions()), (True, list(setting.pairs()))):
         chosen = np.unique(np.linspace(0, len(found) - 1, min(number, len(found))).astype(int))

@@ -347,7 +347,7 @@ def test_wrong_input_of_several_classes_is_one_sentence(games, tmp_path):
     gap = [*CLASSES, "--task", 'prevalence("tie") - prevalence("win")', "--support", "exclude"]
     cases = [
         (["games.csv", tmp_path / "two.csv", *own], "has no column 'p_tie'"),
-        (["games.csv", tmp_path / "odd.csv", *own], "must sum to 1; those of the 5th row"),
+        (["games.csv", tmp_path / "odd.csv", *own], "must sum to 1; those of line 6"),
         (["games.csv", "season.csv", *gap], "estimate it with --support refuse"),
         (["games.csv", "season.csv", *own, "--positive", "tie"], "--positive is for two labels"),
     ]

@@ -399,13 +399,13 @@ def seen(monkeypatch):
     """What the outermost work tells of itself: its title and the share done."""
     told = []
 
-    class Seen(progress._Display):
-        def update(self, meter, title):
+    def shown(meter, title):
+        if title is not None:
             told.append((title(), meter.done))
 
     real = progress._display
     monkeypatch.setattr(
-        progress, "_display", lambda show: Seen() if progress._above.get() is None else real(show)
+        progress, "_display", lambda show: shown if progress._above.get() is None else real(show)
     )
     return told
 

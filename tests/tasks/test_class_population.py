@@ -1,6 +1,6 @@
 """Tasks of several classes on a population: one class as positives, gaps between classes."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,18 +10,6 @@ from itrust import InputError, tasks
 
 NAMES = ("win", "tie", "loss")
 GAP = 'prevalence("win") - prevalence("loss")'
-
-
-@dataclass
-class People:
-    """Probabilities of several classes without labels."""
-
-    p: np.ndarray
-    x: dict
-    classes: tuple = NAMES
-
-    def one_class(self, name):
-        return it.Population(self.p[:, self.classes.index(name)], self.x)
 
 
 def rows(n, seed):
@@ -46,7 +34,7 @@ def labelled(n=400, seed=0, chosen=None):
 
 def people(n=2_000, seed=7):
     codes, p, x = rows(n, seed)
-    return People(p, x), codes
+    return it.Population(p, x, classes=NAMES), codes
 
 
 def test_a_task_of_one_class_is_that_of_the_class_against_the_rest():
@@ -117,7 +105,7 @@ def test_coefficients_of_two_classes_are_compared_on_a_population():
     text = 'coef("win" ~ age ; age) - coef("loss" ~ age ; age)'
     found = tasks.parse(text).estimate(population, few)
     everyone = it.MulticlassSample(
-        np.array(NAMES)[codes], population.p, population.x, classes=list(NAMES)
+        np.array(NAMES)[codes], population.p, rows(2_000, 7)[2], classes=list(NAMES)
     )
     (whole,) = tasks.bias.evaluate_tasks(everyone, [tasks.parse(text)], draws=19, rng=0)
     for way in (found.prediction_powered, found.transported):
@@ -130,7 +118,7 @@ def test_a_population_of_other_classes_is_refused_in_a_sentence():
     task = tasks.parse(GAP)
     with pytest.raises(InputError, match="give it those of every class"):
         task.estimate(population.one_class("tie"), few)
-    other = People(population.p, population.x, ("win", "draw", "loss"))
+    other = it.Population(population.p, classes=["win", "draw", "loss"])
     with pytest.raises(InputError, match="they must be the same"):
         task.estimate(other, few)
     with pytest.raises(InputError, match="cannot be left out for all of them"):

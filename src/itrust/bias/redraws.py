@@ -104,6 +104,8 @@ class Redraws:
         seed, allowed = self.seed if rng is None else as_seed(rng), float(allowed)
         if sample is not self.sample:
             return Redraws(sample, self.null, number, seed, allowed)
+        if (number, seed, allowed) == (self.draws, self.seed, self.alpha):
+            return self  # with the laws that it has found
         return replace(self, draws=number, seed=seed, alpha=allowed)
 
     @cached_property

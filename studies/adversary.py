@@ -1,6 +1,6 @@
 """Designs that were chosen to break promises, and what holds now: `make study NAME=adversary`.
 
-Writes docs/studies/adversary.md. RUNS=50 gives a quick look, SECTION=estimates,local some parts
+Writes studies/pages/adversary.md. RUNS=50 gives a quick look, SECTION=estimates,local some parts
 (the page is made when all parts have been).
 """
 
@@ -30,7 +30,7 @@ SECTIONS: tuple[Section, ...] = (
     dependence.SECTION,
 )
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "studies" / "adversary.md"
+PAGE = ROOT / "studies" / "pages" / "adversary.md"
 BUILD = ROOT / "build" / "adversary"
 HEAD = """\
 # What hard designs broke, and what holds now

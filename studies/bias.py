@@ -1,6 +1,6 @@
 """Do the bands, groups and slices hold what they promise? `make study NAME=bias`.
 
-Writes docs/studies/bias.md. RUNS=100 gives a quick look.
+Writes studies/pages/bias.md. RUNS=100 gives a quick look.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from people import people
 RUNS = int(os.environ.get("RUNS", "1000"))
 SLICE_RUNS = max(RUNS // 10, 20)
 DRAWS = 199
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "bias.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "bias.md"
 
 # Predictions and truth along x, uniform on (0, 1).
 DESIGNS: dict[str, Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {

@@ -1,6 +1,6 @@
 """Several classes: level of the test, and power against a class that is taken for another.
 
-`make study NAME=classes` writes docs/studies/classes.json and docs/studies/classes.md. Runs that
+`make study NAME=classes` writes studies/pages/classes.json and studies/pages/classes.md. Runs that
 the file already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=100
 gives a quick look; ONLY=level or ONLY=power one part. A level needs many runs, a comparison of two
 tests on the same rows far fewer, and a run of it costs up to forty times as much: POWER_RUNS.
@@ -34,7 +34,7 @@ ONLY = os.environ.get("ONLY", "")
 AT_ONCE = 20
 DRAWS = 199
 LEVEL = 0.05
-FOLDER = Path(__file__).parents[1] / "docs" / "studies"
+FOLDER = Path(__file__).parents[1] / "studies" / "pages"
 RECORD, PAGE = FOLDER / "classes.json", FOLDER / "classes.md"
 REGIONS, SHARES = ["north", "south", "east", "west"], [0.4, 0.25, 0.2, 0.15]
 

@@ -1,6 +1,6 @@
 """Rows in clusters and strata, beside what else one would run: `make study NAME=designs`.
 
-Writes docs/studies/designs.md. RUNS=100 gives a quick look, SECTION=level,power some parts (the
+Writes studies/pages/designs.md. RUNS=100 gives a quick look, SECTION=level,power some parts (the
 page holds those that have been made).
 """
 
@@ -31,7 +31,7 @@ from itrust.nulls import Copula, Rademacher, RowwiseNull
 
 DRAWS, ALPHA = 39, 0.05
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "studies" / "designs.md"
+PAGE = ROOT / "studies" / "pages" / "designs.md"
 BUILD = ROOT / "build" / "designs"
 TASK = it.tasks.prevalence(where={"g": "a"}) - it.tasks.prevalence(where={"g": "b"})
 
@@ -173,9 +173,9 @@ HEAD = """\
 # Rows in clusters and strata
 
 Made by `make study NAME=designs`. What the package chooses by itself (see
-[the theory](../theory/designs.md)), on models that are calibrated, in designs that were chosen to
-hurt: rare events, labels that a whole cluster shares, few and unequal clusters, strata. Seeds start
-at 1,000. The designs are in `studies/hard/clustered.py`.
+[the theory](../../docs/theory/designs.md)), on models that are calibrated, in designs that were
+chosen to hurt: rare events, labels that a whole cluster shares, few and unequal clusters, strata.
+Seeds start at 1,000. The designs are in `studies/hard/clustered.py`.
 """
 
 

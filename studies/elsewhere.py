@@ -1,6 +1,6 @@
 """Numbers for populations that nobody sampled at random. `make study NAME=elsewhere`.
 
-Writes docs/studies/elsewhere.md. RUNS=60 gives a quick look; ONLY=young,weak some designs, which
+Writes studies/pages/elsewhere.md. RUNS=60 gives a quick look; ONLY=young,weak some designs, which
 are printed and not written.
 """
 
@@ -31,7 +31,7 @@ from itrust.tasks.expressions import TaskRows
 RUNS = int(os.environ.get("RUNS", "500"))
 PROCESSES = int(os.environ.get("PROCESSES", "0")) or None
 ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "elsewhere.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "elsewhere.md"
 MANY = 1_000_000
 WAYS = ("plugin", "prediction_powered", "recalibrated", "transported", "best")
 TASKS = (

@@ -1,6 +1,6 @@
 """Tasks on a population without labels: coverage and width. `make study NAME=estimates`.
 
-Writes docs/studies/estimates.md. RUNS=50 gives a quick look. The last column of the first line
+Writes studies/pages/estimates.md. RUNS=50 gives a quick look. The last column of the first line
 needs `pip install ppi-python` (part of the test extra).
 """
 
@@ -24,7 +24,7 @@ from itrust.tasks.expressions import TaskRows
 
 RUNS = int(os.environ.get("RUNS", "500"))
 ROWS, LABELLED = 6_000, 0.2
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "estimates.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "estimates.md"
 WAYS = ("plugin", "recalibrated", "prediction_powered", "labelled")
 TASKS = {
     "prevalence": "prevalence()",

@@ -1,6 +1,6 @@
 """Level and power of the test under every null, and what breaks it: `make study NAME=level`.
 
-Writes docs/studies/levels.json, and its tables into the pages that show them; what is said about
+Writes studies/pages/levels.json, and its tables into the pages that show them; what is said about
 them stands in the pages. RUNS=200 gives a quick look.
 """
 

@@ -1,6 +1,6 @@
 """Many audits in one process: does anything grow? `make study NAME=memory` (Linux).
 
-Writes docs/studies/memory.md. AUDITS=200 is the default; 60 give a quick look.
+Writes studies/pages/memory.md. AUDITS=200 is the default; 60 give a quick look.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ mpl.use("Agg")
 AUDITS = int(os.environ.get("AUDITS", "200"))
 MIN_ROWS, MAX_ROWS = 200, 2_000
 WARM_UP = 50  # libraries are loaded and the allocator finds its size; not judged
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "memory.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "memory.md"
 MEGABYTE = 2**20
 
 # What must not outlive an audit.

@@ -1,6 +1,6 @@
 """Out-of-fold predictions: how often the test rejects them. `make study NAME=out_of_fold`.
 
-Writes docs/studies/out_of_fold.md. RUNS=50 gives a quick look.
+Writes studies/pages/out_of_fold.md. RUNS=50 gives a quick look.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import itrust as it
 
 RUNS = int(os.environ.get("RUNS", "150"))
 ROWS, FOLDS, DRAWS, ALPHA = 500, 5, 99, 0.05
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "out_of_fold.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "out_of_fold.md"
 
 
 def linear(X: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What would overturn it: level at the worst laws, tipping points with a planted truth, and cost.
 
-`make study NAME=overturn` writes docs/studies/overturn.json and docs/studies/overturn.md. Runs that
+`make study NAME=overturn` writes overturn.json and overturn.md in studies/pages. Runs that
 the file already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=200
 gives a quick look; ONLY=level, ONLY=tipping or ONLY=cost one part.
 """
@@ -39,7 +39,7 @@ SETS = 100  # of labels for one design
 POOL, DRAWS = 999, 199
 ALPHA = 0.05
 ALMOST = 0.999  # a likelihood ratio with a probability of 1 would not be a sum
-FOLDER = Path(__file__).parents[1] / "docs" / "studies"
+FOLDER = Path(__file__).parents[1] / "studies" / "pages"
 RECORD, PAGE = FOLDER / "overturn.json", FOLDER / "overturn.md"
 Points = tuple[dict[str, np.ndarray], np.ndarray]
 

@@ -1,6 +1,6 @@
 """Level and power of the adaptive test, and of its alternatives: `make study NAME=power`.
 
-Writes docs/studies/power.json, and its tables into the pages that show them; what is said about
+Writes studies/pages/power.json, and its tables into the pages that show them; what is said about
 them stands in the pages. RUNS=50 LEVEL_RUNS=200 gives a quick look, SECTION=level one table.
 """
 

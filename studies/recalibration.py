@@ -1,6 +1,6 @@
 """Every method on the paper's data sets, judged by the exact test: `make study NAME=recalibration`.
 
-Writes docs/studies/recalibration.json, and its tables into the pages that show them; what is said
+Writes studies/pages/recalibration.json, and its tables into the pages that show them; what is said
 about them stands in the pages. RUNS=2 gives a quick look. Needs the four data sets (downloaded, or
 in the folder that ITRUST_DATA names).
 """

@@ -1,6 +1,6 @@
 """Recalibration of several classes on held-out rows: `make study NAME=recalibration_classes`.
 
-Prints the tables of docs/studies/recalibration_classes.md, one row a data set and method: means
+Prints the tables of studies/pages/recalibration_classes.md, one row a data set and method: means
 over splits of the held-out log loss, of its difference to that of `Local` with a standard error,
 of the Brier score and of KLCE^2 of all classes (in ten thousandths), and the share of splits in
 which the test of all classes rejects at .05. RUNS=2 gives a quick look; SETS names some of the

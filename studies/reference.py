@@ -1,6 +1,6 @@
 """Our numbers against those of other packages: `make study NAME=reference`.
 
-Writes docs/studies/reference.json, and its tables into the pages that show them. It needs the
+Writes studies/pages/reference.json, and its tables into the pages that show them. It needs the
 packages that the Makefile installs for it, COMPAS (downloaded, or in the folder that ITRUST_DATA
 names) and nhanes2.csv in that folder. It fails where a number is farther from theirs than its row
 allows. SECTION=rows leaves the simulation of the tests out, which takes minutes.

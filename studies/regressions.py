@@ -1,6 +1,6 @@
 """Coefficients of regressions: coverage, width and level. `make study NAME=regressions`.
 
-Writes docs/studies/regressions.md. RUNS=50 gives a quick look.
+Writes studies/pages/regressions.md. RUNS=50 gives a quick look.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import itrust as it
 from itrust.tasks.expressions import TaskRows
 
 RUNS = int(os.environ.get("RUNS", "500"))
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "regressions.md"
+PAGE = Path(__file__).parents[1] / "studies" / "pages" / "regressions.md"
 MANY = 400_000
 WAYS = ("plugin", "recalibrated", "prediction_powered", "labelled")
 Drawn = tuple[np.ndarray, np.ndarray, dict[str, Any], dict[str, Any]]  # y, p, covariates, design

@@ -1,6 +1,6 @@
 """Watching: how often a calibrated model raises an alarm, how soon drift is found, coverage.
 
-`make study NAME=watch` writes docs/studies/watch.json and docs/studies/watch.md. Runs that the file
+`make study NAME=watch` writes watch.json and watch.md in studies/pages. Runs that the file
 already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=100 gives a
 quick look; ONLY=level, drift or numbers one part.
 """
@@ -43,7 +43,7 @@ ALPHA = 0.05
 ROWS, REFERENCE, PILOT = 200, 4_000, 20_000
 AFTER = 10  # batches before the drift
 COMPARED = 100  # runs that the other monitor sees, too: it takes longer
-FOLDER = Path(__file__).parents[1] / "docs" / "studies"
+FOLDER = Path(__file__).parents[1] / "studies" / "pages"
 RECORD, PAGE = FOLDER / "watch.json", FOLDER / "watch.md"
 TASKS = ["mean(age)", "prevalence()", 'prevalence(sex == "m") - prevalence(sex == "f")']
 

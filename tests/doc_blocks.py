@@ -49,7 +49,7 @@ def complaints(page: str, blocks: list[Block]) -> list[str]:
     for block in blocks:
         place = f"{page}, line {block.line}"
         if block.language == "text":
-            if not page.startswith("studies/") and not (block.follows and last and last.is_run):
+            if not (block.follows and last and last.is_run):
                 found.append(f"{place}: a text block must come right after the code that prints it")
         elif block.language not in RUN + DATA:
             found.append(f"{place}: no test knows blocks of {block.language or 'no language'!r}")

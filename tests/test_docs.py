@@ -93,7 +93,6 @@ def test_a_block_that_nobody_would_run_is_a_complaint():
     text = "```text\nalone\n```\n\n```ruby\nputs 1\n```\n\n```\nbare\n```\n"
     found = complaints("guide/page.md", blocks_of(text))
     assert len(found) == 3
-    assert len(complaints("studies/page.md", blocks_of(text))) == 2  # tables of a study may stand
     indented = "1. An item\n\n    ```ruby\n    puts 1\n    ```\n"
     assert len(complaints("guide/page.md", blocks_of(indented))) == 1
 

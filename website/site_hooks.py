@@ -52,6 +52,11 @@ def outside(target: str, page: str) -> str | None:
     return None if path.startswith("docs/") else path
 
 
+def copied(path: str) -> str:
+    """Where the site has a file from outside `docs/`; Markdown as plain text."""
+    return f"{COPIED}/{path}.txt" if path.endswith(".md") else f"{COPIED}/{path}"
+
+
 class Entry(NamedTuple):
     """A word of the glossary: its place there, how it is written elsewhere, and its meaning."""
 
@@ -115,12 +120,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page in list(files.documentation_pages()):
         for link in LINK.finditer(page.content_string):
             path = outside(link["target"], page.src_uri)
-            if path is None or files.get_file_from_path(f"{COPIED}/{path}"):
+            if path is None or files.get_file_from_path(copied(path)):
                 continue
-            source = root / path
-            if source.suffix != ".md" and source.is_file():
-                copied = File.generated(config, f"{COPIED}/{path}", abs_src_path=str(source))
-                files.append(copied)
+            if (source := root / path).is_file():
+                files.append(File.generated(config, copied(path), abs_src_path=str(source)))
     return files
 
 
@@ -137,9 +140,9 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
 
     def turned(link: re.Match[str]) -> str:
         path = outside(link["target"], page.file.src_uri)
-        if path is None or not files.get_file_from_path(f"{COPIED}/{path}"):
+        if path is None or not files.get_file_from_path(copied(path)):
             return link["target"]
-        return posixpath.relpath(f"{COPIED}/{path}", posixpath.dirname(page.file.src_uri) or ".")
+        return posixpath.relpath(copied(path), posixpath.dirname(page.file.src_uri) or ".")
 
     return DOCTEST.sub("```pycon\n>>> ", LINK.sub(turned, markdown))
 

@@ -1,6 +1,6 @@
 """How a piece of a page is made from the results of a study, and put into its place.
 
-A study keeps docs/studies/NAME.json. A page names a piece of it between two comments, which no
+A study keeps studies/pages/NAME.json. A page names a piece of it between two comments, which no
 reader sees,
 
     <!-- power.json: thin -->
@@ -25,7 +25,8 @@ from kit import as_json
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FOLDERS = (DOCS / "studies", DOCS / "paper")
+STUDIES = ROOT / "studies" / "pages"
+FOLDERS = (STUDIES, DOCS / "paper")
 PLACE = re.compile(r"(<!-- (\w+)\.json: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 Results = dict[str, Any]
@@ -65,7 +66,7 @@ def keep(study: str, tables: Mapping[str, Mapping[str, Any]]) -> None:
 
 def pages() -> list[Path]:
     """Every page that may show something."""
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), *sorted(STUDIES.glob("*.md"))]
 
 
 def places(page: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Pieces of docs/studies/levels.json, for its page and the comparison of nulls."""
+"""Pieces of studies/pages/levels.json, for its page and the comparison of nulls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of docs/studies/power.json, for its page and the comparison of tests."""
+"""Pieces of studies/pages/power.json, for its page and the comparison of tests."""
 
 from __future__ import annotations
 

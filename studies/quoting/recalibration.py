@@ -1,4 +1,4 @@
-"""Pieces of docs/studies/recalibration.json, for its page and the comparison of methods."""
+"""Pieces of studies/pages/recalibration.json, for its page and the comparison of methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of docs/studies/reference.json: ours against other packages'."""
+"""Pieces of studies/pages/reference.json: ours against other packages'."""
 
 from __future__ import annotations
 

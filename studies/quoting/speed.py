@@ -1,4 +1,4 @@
-"""Pieces of docs/studies/speed.json, for its page, the comparison and the README.
+"""Pieces of studies/pages/speed.json, for its page, the comparison and the README.
 
 `make bench` prints; what it printed is written into the file by hand, with the machine.
 """

@@ -1,4 +1,4 @@
-"""Nothing outlives an audit; two hundred of them are in docs/studies/memory.md."""
+"""Nothing outlives an audit; two hundred of them are in studies/pages/memory.md."""
 
 import gc
 import os

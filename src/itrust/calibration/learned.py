@@ -365,7 +365,7 @@ def witness_test(
 
     Use it beside `klce_test` when errors may follow a rule that no dictionary has, such as
     interactions of three and more covariates, and rows are many; the dictionary is the
-    better test for simple errors and few rows (docs/studies/power.md).
+    better test for simple errors and few rows (studies/pages/power.md).
 
     Parameters
     ----------

@@ -261,7 +261,7 @@ def test_exact_matches_alone_are_factored_exactly():
 
 
 def test_too_many_rows_for_tiles_run_with_the_capped_kernel_and_say_so(monkeypatch):
-    monkeypatch.setattr("itrust.engines.auto.MAX_ROWS_FOR_TILES", 1000)
+    monkeypatch.setattr("itrust.engines.tiles.MAX_ROWS_FOR_TILES", 1000)
     rng = np.random.default_rng(0)
     s = Sample(rng.random(6000) < 0.5, rng.uniform(size=6000), rng.normal(size=(6000, 8)))
     r = it.klce_test(s, LocalKernel(RBF(0.1), RBF(0.8)), draws=99, rng=0)

@@ -83,7 +83,7 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
         "calibration.scores.reliability_curve",
     ):
         monkeypatch.setattr(f"itrust.{module}", refuse)
-    monkeypatch.setattr("itrust.bias.redraws.average_all", refuse)
+    monkeypatch.setattr("itrust.bias.averages.average_all", refuse)
     for display in kept.values():
         assert display.plot() is display
 

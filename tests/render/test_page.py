@@ -223,7 +223,7 @@ NUMERIC = [
     *("itrust.auditing.measuring.planned_test", "itrust.auditing.measuring.local_plan"),
     *("itrust.auditing.measuring.group_plan", "itrust.auditing.measuring.slice_plan"),
     *("itrust.auditing.measuring.detectable_by", "itrust.auditing.measuring.run_together"),
-    *("itrust.bias.averages.average_all", "itrust.bias.redraws.average_all"),
+    "itrust.bias.averages.average_all",
     "itrust.bias.local.average",
     *("itrust.calibration.klce_test", "itrust.bias.local_bias", "itrust.bias.bias_curve"),
     *("itrust.engines.Tiles.__init__", "itrust.engines.Factor.__init__"),

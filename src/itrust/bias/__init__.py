@@ -1,6 +1,14 @@
 """Where, for whom and by how much: local bias, groups, slices, curves, maps."""
 
-from itrust.bias.averages import PlaceSet, PlacesPart, average, spreading_of
+from itrust.bias.averages import (
+    PlaceSet,
+    PlacesPart,
+    Question,
+    Redraws,
+    average,
+    names_of,
+    spreading_of,
+)
 from itrust.bias.bands import (
     BEYOND_DOUBT,
     Averages,
@@ -52,7 +60,6 @@ from itrust.bias.pictures import (
     map_plan,
     pictures_of,
 )
-from itrust.bias.redraws import Question, Redraws, names_of
 from itrust.bias.slices import (
     Searcher,
     Slice,

@@ -27,9 +27,8 @@ from itrust._core import (
     listed,
     signed,
 )
-from itrust.bias.averages import PlaceSet
+from itrust.bias.averages import PlaceSet, Question, Redraws, names_of
 from itrust.bias.bands import Averages, judged
-from itrust.bias.redraws import Question, Redraws, names_of
 from itrust.bias.weights import Members
 from itrust.data import (
     MAX_VALUES,

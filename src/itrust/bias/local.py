@@ -30,10 +30,9 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import PlaceSet, average
+from itrust.bias.averages import PlaceSet, Question, Redraws, average
 from itrust.bias.bands import Averages, Band, flagged
 from itrust.bias.groups import GroupTable, group_plan
-from itrust.bias.redraws import Question, Redraws
 from itrust.bias.slices import HALVES, SliceTable, halves_of, slices_of
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import Column, Points, Population, Sample, Scan

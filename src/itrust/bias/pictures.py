@@ -22,10 +22,9 @@ from itrust._core import (
     counted,
     progress_bar,
 )
-from itrust.bias.averages import PlaceSet, average_all
+from itrust.bias.averages import PlaceSet, Redraws, average_all, names_of
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells, question_at
-from itrust.bias.redraws import Redraws, names_of
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import (
     MAX_VALUES,
@@ -48,6 +47,7 @@ BANDS = 0.03  # time that the bands of a picture take, compared with a pass for 
 ALL_ROWS = "all rows"
 POINTS, SIDE = 60, 40  # along a curve, and along each side of a map
 MIN_POINTS = 4  # that a cubic needs
+CURVE_COLUMNS = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,23 +292,15 @@ class BiasCurve(Result):
         pyarrow.Table
             Group, position, bias, both bands, effective neighbours and p-value.
         """
-        tables = [
-            pa.table(
-                {
-                    "group": [part.group] * part.grid.size,
-                    "position": cells(self.axis.column),
-                    "bias": part.values,
-                    "lower": part.band.lower,
-                    "upper": part.band.upper,
-                    "null_lower": part.null_band.lower,
-                    "null_upper": part.null_band.upper,
-                    "neighbours": part.size,
-                    "pvalue": part.pvalues,
-                }
-            )
+        position = cells(self.axis.column)
+        places = [
+            pa.table({"group": [part.group] * len(position), "position": position})
             for part in self.parts
         ]
-        return pa.concat_tables(tables)
+        table, estimate = pa.concat_tables(places), self.bias.to_arrow()
+        for name in CURVE_COLUMNS:
+            table = table.append_column(name, estimate[name])
+        return table
 
     def _facts(self) -> Mapping[str, Any]:
         return {

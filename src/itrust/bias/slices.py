@@ -9,7 +9,6 @@ its bias subtracted before the next look.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,10 +27,9 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import NOBODY, PlaceSet
+from itrust.bias.averages import NOBODY, PlaceSet, Question, Redraws
 from itrust.bias.bands import Averages, Shares, judged
 from itrust.bias.groups import PartBias, PartTable
-from itrust.bias.redraws import Question, Redraws
 from itrust.bias.weights import Members
 from itrust.data import (
     MAX_VALUES,
@@ -112,15 +110,12 @@ class SliceTable(PartTable[Slice]):
         What was found, confirmed or not.
     n : int
         Number of rows of the sample.
-    elapsed : float
-        Seconds that it took.
     min_rows : int
         Rows of the search that a slice had to hold.
     """
 
     slices: tuple[Slice, ...]
     n: int
-    elapsed: float
     min_rows: int
 
     @property
@@ -212,7 +207,7 @@ def slices_of(
         checked_count(value, name)
     if redraws.extract is not None:
         return slice_plan(redraws, **settings).made()
-    begun, sample, seed = time.perf_counter(), redraws.sample, redraws.seed
+    sample, seed = redraws.sample, redraws.seed
     halves = halves_of(sample, seed, purpose=0)
     slices: list[Slice] = []
     for number, (search, others) in enumerate(zip(halves, halves[::-1], strict=True)):
@@ -224,10 +219,10 @@ def slices_of(
         if found:
             (averages,) = half.averages(_places(found), title="slices")
             slices.extend(_judged(found, averages, half, sample))
-    return _table(slices, redraws, min_rows, begun)
+    return _table(slices, redraws, min_rows)
 
 
-def _table(slices: Iterable[Slice], redraws: Redraws, min_rows: int, begun: float) -> SliceTable:
+def _table(slices: Iterable[Slice], redraws: Redraws, min_rows: int) -> SliceTable:
     """Confirmed slices first, by impact; of two that hold nearly the same rows, the first."""
     sample, settings = redraws.sample, redraws.settings
     if len(sample.columns) >= MAX_CROSSED:  # the prediction is one more
@@ -240,7 +235,6 @@ def _table(slices: Iterable[Slice], redraws: Redraws, min_rows: int, begun: floa
     return SliceTable(
         slices=tuple(part for part, _ in apart),
         n=redraws.n,
-        elapsed=time.perf_counter() - begun,
         min_rows=int(min_rows),
         **settings,
     )
@@ -250,13 +244,13 @@ def slice_plan(
     redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
 ) -> Question[SliceTable]:
     """Search the rows at hand; all other rows then judge what was found."""
-    begun, sample, extract = time.perf_counter(), redraws.sample, redraws.extract
+    sample, extract = redraws.sample, redraws.extract
     assert extract is not None
     searcher = Searcher(_searchable(sample, max_slices), max_conditions, min_rows)
     found = searcher.candidates(2 * max_slices)
 
     def finished(averages: Averages) -> SliceTable:
-        return _table(_judged(found, averages, redraws, sample), redraws, min_rows, begun)
+        return _table(_judged(found, averages, redraws, sample), redraws, min_rows)
 
     return Question(redraws, _places(found, extract.bar), finished, "slices")
 
@@ -287,14 +281,17 @@ def _judged(
 ) -> Iterator[Slice]:
     """Rules with the numbers of the rows that judged them, all or one half of them.
 
-    Shares of the level go by what the search showed. `sample` has all rows, or those at hand.
+    Shares of the level: some to every slice alike, the rest by odds from the search. `sample` has
+    all rows, or those at hand.
     """
     held = np.flatnonzero(averages.moments.mass > 0)
     averages, found = averages.take(held), [found[k] for k in held.tolist()]
     if not found:
         return
     low = np.array([candidate.bias > 0 for candidate in found])
-    attention = _attention(np.array([candidate.worth for candidate in found]))
+    worth = np.array([candidate.worth for candidate in found])
+    odds = np.exp(worth - worth.max())
+    attention = ALIKE_SHARE / worth.size + (1 - ALIKE_SHARE) * odds / odds.sum()
     sides = (np.where(side, FOUND_SHARE, 1 - FOUND_SHARE) for side in (low, ~low))
     shares = Shares(*(attention * side for side in sides))
     all_rates = judged(averages, judges.alpha, shares=shares)
@@ -317,12 +314,6 @@ def _judged(
             found_bias=candidate.bias,
             **rates,
         )
-
-
-def _attention(worth: FloatArray) -> FloatArray:
-    """Shares of the level: some to every slice alike, the rest by odds from the search, (k,)."""
-    odds = np.exp(worth - worth.max())
-    return np.asarray(ALIKE_SHARE / worth.size + (1 - ALIKE_SHARE) * odds / odds.sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,18 +16,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
-from itrust.data import Column, Points, Predicate
+from itrust.data import Points, Predicate
 from itrust.kernels import (
     RBF,
     Constant,
-    Delta,
     GaussianGram,
     Gram,
-    Kernel,
     LocalKernel,
     MatchGram,
-    Product,
     Scale,
+    default_covariate_kernel,
     split_match,
 )
 
@@ -201,7 +199,7 @@ def neighbour_kernel(
     columns = [c for c in points.columns if names is None or c.name in names]
     base = RBF(Scale()) if width is None else RBF(width)
     kernel = LocalKernel(
-        base if prediction else Constant(), _covariate_kernel(columns, exact, base)
+        base if prediction else Constant(), default_covariate_kernel(columns, base, exact)
     ).resolve(points, partial=True)
     if width is not None:
         return kernel
@@ -264,12 +262,3 @@ def _effective(halves: list[AnyArray], factor: float) -> float:
         np.maximum(weights, 0.0, out=weights)
         sizes.append(weights.sum(axis=1) ** 2 / np.einsum("ij,ij->i", weights, weights))
     return float(np.median(np.concatenate(sizes)))
-
-
-def _covariate_kernel(columns: Sequence[Column], exact: Sequence[str], smooth: Kernel) -> Kernel:
-    numbers = [c.name for c in columns if c.kind in ("number", "date") and c.name not in exact]
-    parts: list[Kernel] = [smooth.on(*numbers)] if numbers else []
-    parts.extend(Delta().on(c.name) for c in columns if c.name not in numbers)
-    if not parts:
-        return Constant()
-    return parts[0] if len(parts) == 1 else Product(tuple(parts))

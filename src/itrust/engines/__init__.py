@@ -1,10 +1,8 @@
 """Engines that compute e'Pe for the data and many redraws at once."""
 
 from itrust._core import ClusterError
-from itrust.engines.auto import Auto, EngineChoice, as_engine
 from itrust.engines.dask import Dask, bounds_of, lots_of, pieces_of, seen_here, while_wanted
-from itrust.engines.factor import Factor, make_plan
-from itrust.engines.lowrank import LowRankPlan
+from itrust.engines.factor import Factor, LowRankPlan, make_plan
 from itrust.engines.passes import (
     Additive,
     Drawing,
@@ -40,7 +38,7 @@ from itrust.engines.plan import (
     work_of_parts,
 )
 from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
-from itrust.engines.tiles import Tiles, exact_features
+from itrust.engines.tiles import Auto, EngineChoice, Tiles, as_engine, exact_features
 
 __all__ = ["Auto", "Certificate", "ClusterError", "Dask", "Engine", "Factor", "Tiles"]
 __dir__ = __all__.copy  # what tab completion offers

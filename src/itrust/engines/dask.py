@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate, pairwise
@@ -133,9 +134,9 @@ class Dask(Engine):
             parts, counts = _counted_parts(cluster, scan)
             max_ticket = min(1.0, 4 * size / max(counts.kept, 1))  # so that few rows travel
             pieces = [scan.only(*lot) for lot in partitions_of(parts)]
-            asked = cluster.map(_candidates, pieces, size=size, max_ticket=max_ticket)
-            found = cluster.answers(asked)
-        rows = scan.pilot_of(found, size)
+            asked = cluster.map(_chosen, pieces, size=size, max_ticket=max_ticket, counted=False)
+            chosen = cluster.answers(asked)
+        rows = scan.pilot_of(chosen, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
     def extract(
@@ -163,7 +164,7 @@ class Dask(Engine):
             # So that few rows travel:
             max_ticket = min(1.0, 1.5 * size / max(counts.kept, 1) + 1e-3)
             pieces = pieces_of(scan, parts, WINDOW_ROWS)
-            asked = cluster.map(_harvest, pieces, size=size, max_ticket=max_ticket)
+            asked = cluster.map(_chosen, pieces, size=size, max_ticket=max_ticket, counted=True)
             found = cluster.answers(asked, _rows_done(pieces, advance))
         # Neighbours read the rows between them twice, so that these were counted before.
         found = [replace(one, counts=SelectionCounts()) for one in found]
@@ -178,7 +179,7 @@ class Dask(Engine):
         pieces = pieces_of(scan, survey.parts, chunk)
         with scan.file_set.same_files(), self._cluster() as cluster:
             # A task, not scattered data: the scheduler can make it again when a worker is lost.
-            (shared,) = cluster.map(_passed_on, [replace(job, advance=None)])
+            (shared,) = cluster.map(copy, [replace(job, advance=None)])
             cluster.spread(shared)
             done = _rows_done(pieces, job.advance)
             total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
@@ -224,12 +225,9 @@ def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
     return [seen_here(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _candidates(piece: FileRows, size: int, max_ticket: float) -> ChosenRows:
-    return seen_here(piece).candidates(size, max_ticket)
-
-
-def _harvest(piece: FileRows, size: int, max_ticket: float) -> ChosenRows:
-    return seen_here(piece).harvest(size, max_ticket)
+def _chosen(piece: FileRows, size: int, max_ticket: float, *, counted: bool) -> ChosenRows:
+    rows = seen_here(piece)
+    return (rows.harvest if counted else rows.candidates)(size, max_ticket)
 
 
 def _accumulate(piece: FileRows, job: Job, chunk: int) -> Totals:
@@ -299,11 +297,6 @@ def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Callable[
             advance(len(pieces[number].rows or ()))
 
     return done
-
-
-def _passed_on(job: Job) -> Job:
-    """The same; as a task it can be made again when a worker is lost."""
-    return job
 
 
 def seen_here(piece: FileRows) -> FileRows:
@@ -388,19 +381,16 @@ class Cluster:
     ) -> Any:
         """Add up a function of every item, in pairs, on the workers."""
         leaves = self.map(function, items, **how)
-        self._held = self._pairwise(list(leaves))
-        self.wait(leaves, done)
-        self.wait(list(self._held))
-        return self._fetched()[0]
-
-    def _pairwise(self, level: list[Any]) -> list[Any]:
-        """The sum of answers that are still to come."""
+        level = list(leaves)
         while len(level) > 1:
             odd = level[len(level) // 2 * 2 :]
             firsts, seconds = level[: len(level) - len(odd) : 2], level[1::2]
             # Before leaves that have not begun, so that few answers are held at a time.
             level = [*self.map(add, firsts, seconds, priority=1), *odd]
-        return level
+        self._held = level
+        self.wait(leaves, done)
+        self.wait(list(self._held))
+        return self._fetched()[0]
 
     def _fetched(self) -> list[Any]:
         fetched: list[Any] = self._watched(self.client.gather(self._held, asynchronous=True))

@@ -223,8 +223,13 @@ class Columns:
         return np.square(self.residuals)
 
 
+@dataclass(frozen=True, eq=False)
 class KernelOutcome(ABC):
-    """What a run has found for one kernel."""
+    """What a run gives for one kernel.
+
+    Sum over i != j of e_i P_ij e_j for the data and every draw, (1 + draws,), that over i = j, and
+    the mean of the latter under the null.
+    """
 
     over_pairs: FloatArray
     diagonal: FloatArray

@@ -166,15 +166,17 @@ def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
     return tuple(by_name[column.name] for column in points.columns)
 
 
-def default_covariate_kernel(columns: Sequence[Column]) -> Kernel:
-    """Choose the covariate kernel that `LocalKernel` takes by default."""
-    numbers = [c.name for c in columns if c.kind in ("number", "date")]
-    others = [c.name for c in columns if c.name not in numbers]
-    parts: list[Kernel] = []
-    if numbers:
-        parts.append(RBF(Median(math.sqrt(len(numbers)))).on(*numbers))
-    parts.extend(Delta().on(name) for name in others)
-    return _product(parts)
+def default_covariate_kernel(
+    columns: Sequence[Column], smooth: Kernel | None = None, exact: Sequence[str] = ()
+) -> Kernel:
+    """Choose a kernel for numbers, and exact matches for all else and for those that are named.
+
+    Without a kernel for numbers it is the one that `LocalKernel` takes by default.
+    """
+    numbers = [c.name for c in columns if c.kind in ("number", "date") and c.name not in exact]
+    smooth = RBF(Median(math.sqrt(len(numbers) or 1))) if smooth is None else smooth
+    parts = [smooth.on(*numbers)] if numbers else []
+    return _product([*parts, *(Delta().on(c.name) for c in columns if c.name not in numbers)])
 
 
 def _product(parts: Sequence[Kernel]) -> Kernel:

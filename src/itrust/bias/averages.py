@@ -154,8 +154,7 @@ class PlacesPart:
         def joined(name: str, scale: float) -> FloatArray:
             parts = [getattr(batch, name) for batch in batches]
             whole = np.concatenate(parts, axis=1, dtype=np.float64)
-            whole *= scale
-            return whole
+            return np.multiply(whole, scale, out=whole)
 
         return Averages(
             sums=joined("sums", unit)[None],
@@ -266,10 +265,9 @@ def average(
     seed: int = 0,
     *,
     spread: bool = False,
-    title: str = "local bias",
 ) -> Averages:
     """Mean residuals at the places of one set."""
-    return average_all(source, [PlaceSet(weights, spread)], laws, draws, seed, title=title)[0]
+    return average_all(source, [PlaceSet(weights, spread)], laws, draws, seed)[0]
 
 
 def average_all(

@@ -124,9 +124,9 @@ class Averages:
         return np.minimum(self.freedom, np.nan_to_num(self.moments.size) - 1)
 
     def take(self, places: IntArray) -> Averages:
-        parts = {name: vars(self)[name][places] for name in ("multiplied", "spread", "residual")}
-        moments, rows = self.moments.take(places), self.rows[places]
-        return replace(self, sums=self.sums[:, places], moments=moments, rows=rows, **parts)
+        by_place = ("multiplied", "spread", "residual", "rows")
+        parts = {name: vars(self)[name][places] for name in by_place}
+        return replace(self, sums=self.sums[:, places], moments=self.moments.take(places), **parts)
 
     @property
     def values(self) -> FloatArray:

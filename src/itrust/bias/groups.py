@@ -437,14 +437,10 @@ class Valued:
             missing = column.missing
             values, counts = np.unique(column.values[~missing], return_counts=True)
             return cls(column, values, counts, bool(missing.any()))
-        in_order = column.levels if column.is_category else sorted(known.values)
-        ordered = [value for value in in_order if value in known.values]
+        # Categories have the levels of all rows.
+        ordered = column.levels if column.is_category else sorted(known.values)
         counts = np.array([known.values[value] for value in ordered], dtype=np.int64)
         values = np.arange(len(ordered)) if column.is_category else np.array(ordered)
-        column = replace(column, values=values)
-        if column.is_category:
-            codes = tuple(known.codes[level] for level in ordered) if known.codes else ()
-            column = replace(column, levels=tuple(ordered), codes=codes)
         return cls(column, values, counts, int(counts.sum()) < redraws.n)
 
     @property

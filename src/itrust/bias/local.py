@@ -455,15 +455,12 @@ def local_plan(
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
     said = []
-    for column in points.columns:
-        own = sample.column(column.name)
-        if column.is_category:
-            present = {column.levels[int(code)] for code in np.unique(column.values) if code >= 0}
-            unseen = sorted(map(str, present - set(own.levels)))
-            if unseen:
-                said.append(
-                    f"no row of the sample has {column.name} = {listed(unseen)}: unknown there"
-                )
+    for column in (column for column in points.columns if column.is_category):
+        present = {column.levels[int(code)] for code in np.unique(column.values) if code >= 0}
+        unseen = sorted(map(str, present - set(sample.column(column.name).levels)))
+        if unseen:
+            levels = f"{column.name} = {listed(unseen)}"
+            said.append(f"no row of the sample has {levels}: unknown there")
     widths = kernel.prob.width if isinstance(kernel.prob, RBF) else None
     if isinstance(widths, tuple) and widths[0] > WIDE and np.ptp(sample.p) > WIDE:
         said.append(
@@ -538,7 +535,7 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
     weights = Neighbours(held.points.take(rows), kernel, cut)
-    averages = average(fit, weights, title="widths")
+    averages = average(fit, weights)
     enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS
     if enough.mean() < MOSTLY:
         return math.inf
@@ -564,15 +561,16 @@ def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
             filled[enough] = part
             return filled
 
-        null_band, band, pvalues = flagged(known, redraws.alpha)
+        *bands, pvalues = flagged(known, redraws.alpha)
+        null_band, band = (Band(at_all(own.lower), at_all(own.upper)) for own in bands)
         return LocalBias(
             **dict(zip(ASKED, asked, strict=True)),
             values=at_all(known.values),
             stderr=at_all(known.stderr),
             size=size,
             witness=averages.residual / averages.total,
-            null_band=Band(at_all(null_band.lower), at_all(null_band.upper)),
-            band=Band(at_all(band.lower), at_all(band.upper)),
+            null_band=null_band,
+            band=band,
             pvalues=at_all(pvalues),
             notes_on_points=tuple(_notes_on_points(points, redraws.sample, kernel)),
             elapsed=time.perf_counter() - begun,
@@ -619,20 +617,14 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     redraws = replace(bias.redraws, sample=chooser, extract=None)
     question = bias._question(bias.points.take(some), redraws=redraws, whole=chooser, notes=())
     places = question.made()
-    means = average(other, question.places.weights, title="other half")
+    means = average(other, question.places.weights)
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
     measured = []
     for sign in (1, -1):
         shown = beyond(places, sign, tolerance) & enough
         if shown.any():
             k = most_rows(places, shown)
-            measured.append(
-                MeasuredPlace(
-                    point=int(some[k]),
-                    bias=float(means.values[k]),
-                    lower=float(places.band.lower[k]),
-                    upper=float(places.band.upper[k]),
-                    neighbours=float(min(places.size[k], means.moments.size[k])),
-                )
-            )
+            ends = float(places.band.lower[k]), float(places.band.upper[k])
+            neighbours = float(min(places.size[k], means.moments.size[k]))
+            measured.append(MeasuredPlace(int(some[k]), float(means.values[k]), *ends, neighbours))
     return tuple(measured)

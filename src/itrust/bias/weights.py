@@ -118,8 +118,8 @@ class Neighbours(Weights):
     ) -> Iterator[Tile]:
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
-        everyone = np.arange(len(rows))
         if whole:
+            everyone = np.arange(len(rows))
             at_once = max(1, MAX_WEIGHTS // max(len(rows), 1))
             for first in range(0, self.places, at_once):
                 places = np.arange(first, min(first + at_once, self.places))

@@ -129,12 +129,9 @@ class NullMoments:
     cubic: FloatArray
 
     @classmethod
-    def of_one(
-        cls, expected: float, variance: float, triangles: float, pairs: float
-    ) -> NullMoments:
-        """Put the moments of a single kernel into arrays."""
-        moments = (expected, variance, triangles, pairs, 0.0)
-        return cls(*(np.array([moment]) for moment in moments))
+    def of_one(cls, *moments: float) -> NullMoments:
+        """Put the moments of a single kernel, which has no cubic one, into arrays."""
+        return cls(*(np.array([moment]) for moment in (*moments, 0.0)))
 
     def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
         """Give the skewness of the sums along single features, all rows."""
@@ -546,7 +543,7 @@ def blocks_of(survey: Survey, parts: Sequence[Part], draws: int) -> list[range]:
 def work_of_parts(survey: Survey, parts: Sequence[Part], draws: int) -> int:
     """Give the number of rows that `run_together` reports."""
     plans = [plan for part in parts for plan in part.plans]
-    works = [work for part in parts for work in part.works(range(0))]
+    works = [*chain(*(part.works(range(0)) for part in parts))]
     return amount_of_work(survey, plans, works) * len(blocks_of(survey, parts, draws))
 
 

@@ -113,12 +113,10 @@ class Kernel(ABC):
         Kernel
             The kernel that sees only these covariates.
         """
-        if not names:
-            raise InputError("on needs a name, as in .on('age')", argument="names", value=names)
         wrong = [name for name in names if not isinstance(name, str)]
-        if wrong:
+        if wrong or not names:
             problem = "on takes names one by one, as in .on('age', 'sex'), not {value}"
-            raise InputError(problem, argument="names", value=wrong[0])
+            raise InputError(problem, argument="names", value=wrong[0] if wrong else names)
         return On(self, names)
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  most do not need them

@@ -62,7 +62,6 @@ class IntervalNull(Null):
 class ReversibleNull(IntervalNull):
     """An interval null that also tells what labels with a violation leave open without it."""
 
-    @abstractmethod
     def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Give the smallest and the largest probability without the violation.
 
@@ -76,7 +75,9 @@ class ReversibleNull(IntervalNull):
         tuple of two (n,) arrays
             All probabilities whose `bounds` hold `seen` lie between them. The first is a convex
             function of `seen` and the second a concave one, so that they hold for means, too.
+            Unless a null says otherwise they are its `bounds`.
         """
+        return self.bounds(seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +191,6 @@ class Selection(ReversibleNull):
         hi = self.odds * p / (self.odds * p + (1 - p))
         return np.minimum(lo, p), np.maximum(hi, p)  # rounding must not leave p outside
 
-    def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.bounds(seen)
-
 
 @dataclass(frozen=True)
 class LabelError(ReversibleNull):
@@ -279,9 +277,6 @@ class Tolerance(ReversibleNull):
     def bounds(self, p: FloatArray, rows: range | None = None) -> tuple[FloatArray, FloatArray]:  # noqa: ARG002
         p = _array(p, "p")
         return np.maximum(p - self.bias, 0.0), np.minimum(p + self.bias, 1.0)
-
-    def origins(self, seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.bounds(seen)
 
 
 @dataclass(frozen=True)

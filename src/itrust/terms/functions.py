@@ -104,12 +104,9 @@ class Curve(Term):
 
     def of(self, reading: Reading) -> FloatArray:
         z = reading.score
-        match self.order:
-            case 1:
-                return z
-            case 2:
-                return np.where(reading.missing, 0.0, z**2 - 1)
-        return z**3 - 3 * z
+        if self.order == 2:
+            return np.where(reading.missing, 0.0, z**2 - 1)
+        return z if self.order == 1 else z**3 - 3 * z
 
 
 class Power(Curve):
@@ -117,12 +114,9 @@ class Power(Curve):
 
     def of(self, reading: Reading) -> FloatArray:
         h = reading.line
-        match self.order:
-            case 1:
-                return h
-            case 2:
-                return np.square(h) - 1
-        return h * (np.square(h) - 1.8)
+        if self.order == 2:
+            return np.square(h) - 1
+        return h if self.order == 1 else h * (np.square(h) - 1.8)
 
 
 @dataclass(frozen=True)

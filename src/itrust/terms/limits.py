@@ -1,10 +1,7 @@
 """How many levels of a category, or values of a number, count: one limit for each purpose."""
 
-# These are settled where rows are read: levels that a first pass counts (a category of more names
-# rows, not groups), levels that a cut of a column shows, and values of a number that may be codes.
-from itrust.data import COUNTED_LEVELS as COUNTED_LEVELS
-from itrust.data import CUT_LEVELS as CUT_LEVELS
-from itrust.data import MAX_VALUES as MAX_VALUES
+# `data` settles COUNTED_LEVELS that a first pass counts (a category of more names rows, no groups),
+# CUT_LEVELS that a cut of a column shows, and MAX_VALUES of a number that may be codes.
 
 # A check of a level costs a row of the bank and a share of its family's weight. What lies beyond
 # is checked together by a kernel, so nothing is lost but the name of the level.

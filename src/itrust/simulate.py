@@ -120,7 +120,7 @@ def calibrated(x: object, p: FloatArray, rng: Rng = None, **columns: object) -> 
         Its bias is 0 in every row.
     """
     y = as_generator(rng).random(len(p)) < p
-    return Simulated(Sample(y, p, x, **columns), np.asarray(p, dtype=float))  # type: ignore[arg-type]
+    return Simulated(Sample(y, p, x, **columns), np.asarray(p, dtype=float))
 
 
 def papers_level_design(n: int = 50, rng: Rng = None) -> Simulated:

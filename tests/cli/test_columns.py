@@ -138,7 +138,7 @@ def test_a_european_file_is_read_as_it_looks_and_said_aloud():
         (("--value-labels", "race=1"), "--value-labels takes a column and what its codes mean"),
         (("--sep", "ab"), "--sep takes one ASCII sign, or tab, not 'ab'"),
         (("--positive", "7"), "--positive 7 is not among the labels 0, 1"),
-        (("--number", "race", "--category", "race"), "'race' cannot be in --number and --category"),
+        (("--number", "race", "--category", "race"), "'race' cannot be --number and --category"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_in_the_words_of_the_shell(options, told):

@@ -89,7 +89,7 @@ def test_a_note_names_the_choice_until_it_is_made():
     ("said", "message"),
     [
         ({"categories": "rase"}, "categories: there is no column 'rase'; did you mean 'race'"),
-        ({"categories": "race", "numbers": "race"}, "'race' cannot be in numbers and categories"),
+        ({"categories": "race", "numbers": "race"}, "'race' cannot be numbers and categories"),
         ({"value_labels": {"race": {}}}, "value_labels must say by column what each code means"),
         ({"categories": [1]}, "categories must be names of columns"),
         ({"na_values": [None]}, "na_values must be numbers or texts"),

@@ -204,7 +204,7 @@ def test_a_pattern_that_matches_nothing_names_the_columns_that_look_alike():
     told = refused_frame(replicate_weights="RW*", replicate_method="brr")
     assert told == "replicate_weights: no column matches 'RW*'; did you mean 'rw*'?"
     told = refused_frame(replicate_weights="rw3", replicate_method="brr")
-    assert "the frame has no column 'rw3'; did you mean 'rw" in told
+    assert "there is no column 'rw3'; did you mean 'rw" in told
     told = refused_frame(weights="w", replicate_weights="*w*", replicate_method="brr")
     assert told.startswith("replicate_weights: 'w' is weights already; name the replicates alone")
 
@@ -212,7 +212,7 @@ def test_a_pattern_that_matches_nothing_names_the_columns_that_look_alike():
 def test_columns_that_are_not_there_or_have_a_role_are_refused():
     assert (
         refused_frame(cluster=["stratum", "psv"])
-        == "cluster: the frame has no column 'psv'; did you mean 'psu'?"
+        == "cluster: there is no column 'psv'; did you mean 'psu'?"
     )
     assert refused_frame(cluster="y") == "'y' cannot be label and cluster at once"
     for role in ("cluster", "strata", "replicate_weights"):

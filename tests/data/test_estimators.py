@@ -163,8 +163,8 @@ REFUSED = {
     "LogisticRegression is a class, not a fitted model": (LogisticRegression, NUMBERS, Y, {}),
     "y has the label 'no', but the model knows 0, 1": (plain(), NUMBERS.to_numpy(), WORDS, {}),
     "pos_label=5 is none of the classes 0, 1": (plain(), NUMBERS.to_numpy(), Y, {"pos_label": 5}),
-    "on: X has no column 'aeg'; did you mean 'age'": (pipeline(), FRAME, WORDS, {"on": "aeg"}),
-    "cluster: X has no column 'hh'": (pipeline(), FRAME, WORDS, {"cluster": "hh"}),
+    "on: there is no column 'aeg'; did you mean 'age'": (pipeline(), FRAME, WORDS, {"on": "aeg"}),
+    "cluster: there is no column 'hh'": (pipeline(), FRAME, WORDS, {"cluster": "hh"}),
     "X has 120 rows, but there are 20 labels": (pipeline(), FRAME, WORDS[:20], {}),
     "X and y have different indexes": (pipeline(), FRAME, WORDS[::-1], {}),
     "this Pipeline gives no probabilities for X: .*'region'.* which X lacks": (

@@ -39,10 +39,10 @@ def test_is_frozen():
         (lambda: it.Population([0.1, 0.2], {"a": [1]}), "but there are 2 probabilities"),
         (lambda: it.Population([]), "at least 1 row"),
         (lambda: it.Population([0.1], {"a": [None]}), "holds no value in any row"),
-        (lambda: it.Population.from_frame({"p": [0.1]}, prob="q"), "the frame has no column 'q'"),
+        (lambda: it.Population.from_frame({"p": [0.1]}, prob="q"), "there is no column 'q'"),
         (
             lambda: it.Population.from_frame({"p": [0.1]}, prob="p", on="a"),
-            "on: the frame has no column",
+            "on: there is no column",
         ),
     ],
 )

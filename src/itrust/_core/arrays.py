@@ -48,7 +48,7 @@ def as_seed(rng: Rng) -> int:
             "{argument} must be a non-negative {kinds}, not {value}",
             argument="rng",
             value=rng,
-            details={"kinds": Code("int, a NumPy Generator or None", "whole number")},
+            kinds=Code("int, a NumPy Generator or None", "whole number"),
         )
     return int(rng)
 

@@ -125,6 +125,8 @@ class InputError(ValueError):
         What the hint names.
     details : mapping of str to object, optional
         More words for the problem.
+    **words : object
+        The same by their names.
 
     Examples
     --------
@@ -149,12 +151,13 @@ class InputError(ValueError):
         hint: str | None = None,
         settings: Iterable[Setting | Argument | Code] = (),
         details: Mapping[str, object] | None = None,
+        **words: object,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.argument, self.column, self.row = argument, column, row
         self.value, self.count, self.file = value, count, file
-        self.hint, self.settings, self.details = hint, tuple(settings), dict(details or {})
+        self.hint, self.settings, self.details = hint, tuple(settings), {**(details or {}), **words}
         self.line: int | None = None
 
     def at(self, **fields: Any) -> Self:
@@ -342,12 +345,10 @@ def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
             f"{{smallest}}{where}; take at least {{enough}}",
             argument="alpha",
             value=alpha,
-            details={
-                "alpha": f"{allowed:g}",
-                "draws": counted(number, "draw"),
-                "smallest": f"{smallest:.3g}",
-                "enough": math.ceil(parts / allowed) - 1,
-            },
+            alpha=f"{allowed:g}",
+            draws=counted(number, "draw"),
+            smallest=f"{smallest:.3g}",
+            enough=math.ceil(parts / allowed) - 1,
         )
     return number
 
@@ -373,7 +374,7 @@ def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> C
         argument=argument,
         value=value,
         hint=None if close is None else f"did you mean {close!r}?",
-        details={"choices": listed(choices)},
+        choices=listed(choices),
     )
 
 

@@ -125,7 +125,7 @@ def _in_one_sentence(path: Path) -> Iterator[None]:
         raise InputError(
             "{file} cannot be written: {reason}",
             file=str(path),
-            details={"reason": error.strerror or str(error)},
+            reason=error.strerror or str(error),
         ) from error
 
 
@@ -151,7 +151,7 @@ def json_text(path: Path | BinaryIO) -> str:
             "cannot read {file}: {reason}",
             argument="path",
             file=str(path) if isinstance(path, Path) else "standard input",
-            details={"reason": error.strerror},
+            reason=error.strerror,
         ) from None
     if len(raw) > MAX_JSON_BYTES:
         raise TooLargeError

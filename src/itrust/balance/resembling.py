@@ -43,11 +43,11 @@ from itrust.balance.weights import RowPair, are_products, balance_features, pool
 from itrust.data import (
     Design,
     Everywhere,
+    Pilot,
     Points,
     Population,
     PopulationScan,
     Predicate,
-    RowsAtHand,
     Sample,
     Scan,
     checked_sample,
@@ -138,13 +138,13 @@ def resemblance(
         return compare_rows(compared, labelled.design, alpha=alpha, draws=draws, rng=rng)
 
 
-def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
+def at_hand(population: object, names: Sequence[str]) -> Pilot:
     """Rows of a population in memory: all, or random ones of very many."""
     if isinstance(population, Scan):
         population = population.without_label()
     if isinstance(population, PopulationScan):
         shared = [name for name in names if name in population.names]
-        return population.with_names(shared).at_hand(AT_HAND)
+        return population.with_names(shared).pilot(AT_HAND)
     if not isinstance(population, Population):
         raise InputError(
             "{argument} must be a Population(p, x), not a {kind}",
@@ -152,11 +152,8 @@ def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
             value=population,
             details={"kind": type(population).__name__},
         )
-    points, w = population.points, population.weights
-    if population.n > AT_HAND:
-        kept = smallest_tickets(tickets(0, population.n), AT_HAND)
-        points, w = points.take(kept), None if w is None else w[kept]
-    return RowsAtHand(points, w, population.n)
+    n = population.n
+    return Pilot(population.points, population.weights, n, tickets(0, n)).first(AT_HAND)
 
 
 def compare_rows(

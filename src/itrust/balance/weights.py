@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
-from itrust.data import Points, RowsAtHand
+from itrust.data import Pilot, Points
 from itrust.terms import (
     COLUMN_LEVELS,
     Absent,
@@ -105,7 +105,7 @@ class RowPair:
 
     labelled: Points
     population: Points
-    rows: RowsAtHand
+    rows: Pilot
     features: Features
     here: FloatArray
     there: FloatArray
@@ -113,7 +113,7 @@ class RowPair:
     weights: FloatArray
 
     @classmethod
-    def of(cls, labelled: Points, rows: RowsAtHand, base: FloatArray) -> RowPair:
+    def of(cls, labelled: Points, rows: Pilot, base: FloatArray) -> RowPair:
         """Settle and compute the features of both."""
         ours, theirs = shared_points(labelled, rows.points)
         one, other = (

@@ -8,8 +8,14 @@ from itrust.data.copying import (
     prepare_copy,
     refuse_formula_names,
 )
-from itrust.data.design import Design, Replication, design_variance, linear_moves, variance_units
-from itrust.data.design_intake import read_weights
+from itrust.data.design import (
+    Design,
+    Replication,
+    design_variance,
+    linear_moves,
+    read_weights,
+    variance_units,
+)
 from itrust.data.encoding import (
     MAX_TEXT_LEVELS,
     Kinds,
@@ -132,7 +138,6 @@ from itrust.data.survey import (
     ChosenRows,
     Extract,
     Pilot,
-    RowsAtHand,
     rows_at_hand,
 )
 from itrust.data.units import (

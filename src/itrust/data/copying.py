@@ -62,11 +62,12 @@ def refuse_formula_names(names: Iterable[str]) -> None:
     """Refuse columns that could not be found by their names in a file with quoted cells."""
     for name in names:
         if is_formula(name):
-            quoted = {"quoted": shown(QUOTE + name)}
             sentence = (
                 "with {argument} the column {value} would be called {quoted}; rename it first"
             )
-            raise InputError(sentence, argument="safe_cells", value=name, details=quoted)
+            raise InputError(
+                sentence, argument="safe_cells", value=name, quoted=shown(QUOTE + name)
+            )
 
 
 @dataclass
@@ -153,7 +154,7 @@ class FileCopy:
         except pa.ArrowInvalid as error:
             problem = f"a {path.suffix} file cannot hold these columns ({{reason}})"
             sentence = f"{{argument}}: {problem}; take .parquet"
-            raise InputError(sentence, argument="out", details={"reason": str(error)}) from None
+            raise InputError(sentence, argument="out", reason=str(error)) from None
 
     def _chunks(self) -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """The number of the first row, all columns as they stand, and those that are read."""

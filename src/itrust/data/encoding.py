@@ -62,6 +62,7 @@ KINDS = (
 MAX_TEXT_LEVELS = 1_000
 X = Subject("x")
 Labels = Mapping[Any, str]
+BOTH_AT_ONCE = "{value} cannot be {argument} and {other} at once"
 CATEGORIES, NUMBERS, LABELS = "categories", "numbers", "value_labels"
 
 
@@ -84,19 +85,15 @@ class Kinds:
         for argument in (CATEGORIES, LABELS):
             both = [name for name in getattr(made, argument) if name in made.numbers]
             if both:
-                problem = "{value} cannot be in {argument} and {other} at once"
-                other = {"other": Argument(argument)}
-                raise InputError(problem, argument=NUMBERS, value=both[0], details=other)
+                other = Argument(argument)
+                raise InputError(BOTH_AT_ONCE, argument=NUMBERS, value=both[0], other=other)
         return made
 
     def among(self, known: Sequence[str]) -> None:
         """Refuse a name that no column has."""
         said = [(a, name) for a in (CATEGORIES, NUMBERS, LABELS) for name in getattr(self, a)]
         for argument, name in said:
-            if name not in known:
-                problem = "{argument}: there is no column {value}; {guess}"
-                guess = {"guess": did_you_mean(name, known)}
-                raise InputError(problem, argument=argument, value=name, details=guess)
+            name_among(known, name, argument)
 
     def of_columns(self, names: Sequence[str]) -> dict[str, Any]:
         """What is said of some columns, as arguments."""
@@ -168,7 +165,7 @@ def _being_read() -> Iterator[None]:
         raise InputError(
             "the rows of the frame cannot be read: {reason}",
             argument="frame",
-            details={"reason": first_line(error)},
+            reason=first_line(error),
         ) from error
 
 
@@ -220,7 +217,7 @@ def refuse_missing_rows(missing: BoolArray, what: Subject) -> None:
     """Raise if rows have no value, and say what leaves them out."""
     have = "row has" if missing.sum() == 1 else "rows have"
     problem = f"{{count}} {have} no {{title}} (first: {{row}}); {{cure}} leaves them out"
-    refuse_rows(missing, problem, what, details={"cure": Setting("missing", "drop")})
+    refuse_rows(missing, problem, what, cure=Setting("missing", "drop"))
 
 
 def frame_columns(frame: object) -> dict[str, object]:
@@ -248,18 +245,13 @@ def by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
     return dict(columns)
 
 
-def name_among(
-    known: Sequence[str], name: str, argument: str, where: object = Code("the frame", "the file")
-) -> str:
+def name_among(known: Sequence[str], name: str, argument: str, hint: str = "") -> str:
     """A name that some columns have; any other is refused."""
     if name in known:
         return name
-    raise InputError(
-        "{argument}: {where} has no column {value}; {guess}",
-        argument=argument,
-        value=name,
-        details={"where": where, "guess": did_you_mean(name, list(known))},
-    )
+    problem = "{argument}: there is no column {value}; {guess}"
+    guess = did_you_mean(str(name), known)
+    raise InputError(problem, argument=argument, value=name, guess=guess + hint)
 
 
 def refuse_duplicates(names: Sequence[str]) -> None:
@@ -267,7 +259,7 @@ def refuse_duplicates(names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         problem = "column names must differ; {twice} stands more than once"
-        raise InputError(problem, argument="x", details={"twice": listed(twice)})
+        raise InputError(problem, argument="x", twice=listed(twice))
 
 
 def columns_of(x: object, what: Subject = X) -> dict[str, object]:
@@ -306,7 +298,7 @@ def rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[lis
                 f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
                 row=number,
                 count=length,
-                details={"first": Row(0)},
+                first=Row(0),
                 **what.fields,
             )
     return [list(column) for column in zip(*rows, strict=True)]
@@ -329,7 +321,7 @@ def _arrow(values: object, what: Subject) -> pa.Array:
     if isinstance(native, nw.DataFrame):
         if len(native.columns) != 1:
             problem = "{subject} must be one column, not a frame with the columns {names}"
-            raise InputError(problem, details={"names": listed(native.columns)}, **what.fields)
+            raise InputError(problem, names=listed(native.columns), **what.fields)
         native = native[native.columns[0]]
     if isinstance(native, nw.Series):
         try:
@@ -374,7 +366,7 @@ def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputE
     if not other:
         return InputError(
             "{subject} has values that are no numbers, text, booleans or dates ({reason})",
-            details={"reason": str(error)},
+            reason=str(error),
             **what.fields,
         )
     first, cell = cells[present[0]], cells[other[0]]
@@ -383,7 +375,8 @@ def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputE
         f"has {{value}} ({type(cell).__name__}); convert it to one type",
         row=other[0],
         value=cell,
-        details={"first_row": Row(present[0]), "first": shown(first)},
+        first_row=Row(present[0]),
+        first=shown(first),
         **what.fields,
     )
 
@@ -414,8 +407,8 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
     else:
         column = _encoded(name, array, what)
     if not partial and len(column) and column.missing.all():
-        problem, details = "{subject} holds no value in any row", {"is_empty": True}
-        raise InputError(problem, hint="leave it out", details=details, **what.fields)
+        problem = "{subject} holds no value in any row"
+        raise InputError(problem, hint="leave it out", is_empty=True, **what.fields)
     if not column.is_category:
         _refuse_infinite(column.values, what)
     return column
@@ -524,11 +517,9 @@ def _category(name: str, array: pa.Array, what: Subject) -> Column:
             "group it, or say what it is with {number} or {category}",
             row=row,
             value=levels[codes[row]],
-            details={
-                "levels": len(levels),
-                "number": Setting("numbers", [name]),
-                "category": Setting("categories", [name]),
-            },
+            levels=len(levels),
+            number=Setting("numbers", [name]),
+            category=Setting("categories", [name]),
             **what.fields,
         )
     return Column(name, "category", codes, levels)
@@ -570,7 +561,7 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
             count=len(bad),
             hint="leave it out of {}, or name missing-value codes with {}",
             settings=[Argument(NUMBERS), Setting("na_values", ...)],
-            details={"more": f", and so have {len(bad) - 1:,} more" if len(bad) > 1 else ""},
+            more=f", and so have {len(bad) - 1:,} more" if len(bad) > 1 else "",
             **what.fields,
         ) from None
 

@@ -28,7 +28,7 @@ from itrust._core import (
     listed,
     shown,
 )
-from itrust.data.design_intake import read_design
+from itrust.data.design import read_design
 from itrust.data.encoding import (
     as_arrow,
     by_name,
@@ -127,7 +127,7 @@ def _refuse_no_probabilities(model: object) -> None:
         )
     else:
         problem = "this {name} is no classifier: it has neither predict_proba nor classes_"
-    raise InputError(problem, argument="model", value=model, details={"name": name})
+    raise InputError(problem, argument="model", value=model, name=name)
 
 
 def _columns(model: object, X: object, n: int) -> dict[str, object]:
@@ -167,7 +167,7 @@ def _known(key: object, names: list[str], argument: str) -> str:
     """A column of X by its name or its position."""
     if isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < len(names):
         return names[int(key)]
-    return name_among(names, str(key), argument, "X")
+    return name_among(names, str(key), argument)
 
 
 def _classes(model: object, labels: tuple[Any, ...], *, fitted: bool) -> list[Any]:
@@ -183,7 +183,7 @@ def _classes(model: object, labels: tuple[Any, ...], *, fitted: bool) -> list[An
             "trained with",
             argument="y",
             value=strange[0],
-            details={"known": listed(known)},
+            known=listed(known),
         )
     return known
 
@@ -198,7 +198,8 @@ def _positive(
                 "{given} is none of the classes {known}",
                 argument="pos_label",
                 value=pos_label,
-                details={"given": Setting("pos_label", pos_label), "known": listed(known)},
+                given=Setting("pos_label", pos_label),
+                known=listed(known),
             )
         return pos_label, ()
     if len(known) < 2:
@@ -219,7 +220,7 @@ def _predicting(problem: str, hint: str | None = None, **about: Any) -> Iterator
         raise
     except (TypeError, ValueError) as error:
         reason = first_line(error)
-        raise InputError(problem, hint=hint, details={"reason": reason}, **about) from error
+        raise InputError(problem, hint=hint, reason=reason, **about) from error
 
 
 def _probabilities(model: Any, X: object) -> AnyArray:
@@ -267,7 +268,7 @@ def _out_of_fold(
                 argument="cv",
                 value=folds,
                 count=count,
-                details={"given": Setting("cv", folds)},
+                given=Setting("cv", folds),
             )
         kind = folding.StratifiedKFold if groups is None else folding.StratifiedGroupKFold
         splitter = kind(folds, shuffle=True, random_state=as_seed(rng) % 2**32)

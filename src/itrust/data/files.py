@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
-from itrust.data.column import Points
-from itrust.data.design_intake import design_notes
+from itrust.data.design import design_notes
 from itrust.data.encoding import frame_columns
 from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
@@ -37,7 +36,6 @@ from itrust.data.survey import (
     ChosenRows,
     Extract,
     Pilot,
-    RowsAtHand,
     rows_at_hand,
     rows_of_runs,
     smallest_of,
@@ -403,9 +401,7 @@ class FileRows:
         self, found: Sequence[ChosenRows], size: int, parts: tuple[FilePart, ...] = ()
     ) -> Extract:
         """Put together what was found in several pieces, in the order of the files."""
-        drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
-        if drawn.size < 2:
-            raise _too_few_rows(int(drawn.size))
+        drawn, table = self._chosen(found, size)
         some = self._read(table).checked()
         counted = [piece.census for piece in found if piece.census is not None]
         census = reduce(lambda one, other: one.plus(other, some.categories), counted)
@@ -427,14 +423,20 @@ class FileRows:
 
     def pilot_of(self, found: Sequence[ChosenRows], size: int) -> Pilot:
         """Choose the rows with the smallest tickets among candidates of several pieces."""
-        drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
-        if drawn.size < 2:
-            raise _too_few_rows(int(drawn.size))
+        drawn, table = self._chosen(found, size)
         rows = self.without_label()._read(table)
-        p, w = rows.p, 1.0 if rows.weights is None else rows.weights
-        points = Points(p, rows.columns)
-        n = sum(piece.counts.kept for piece in found)
-        return Pilot(points, w**2 * p * (1 - p), drawn, n)
+        counts = reduce(SelectionCounts.plus, [piece.counts for piece in found])
+        return Pilot(rows.points, rows.weights, counts.kept, drawn, counts.left_out)
+
+    def _chosen(self, found: Sequence[ChosenRows], size: int) -> tuple[FloatArray, pa.Table]:
+        """The rows with the smallest tickets, which are at least as many as are needed."""
+        drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
+        kind, fewest = ("sample", 2) if self.kind.labelled else ("population", 1)
+        if drawn.size < fewest:
+            told = "1 row" if drawn.size else "no rows"
+            problem = f"the files hold {told} that count; a {kind} needs at least {fewest}"
+            raise InputError(problem, count=int(drawn.size))
+        return drawn, table
 
     def candidates(self, size: int, max_ticket: float = 1.0) -> ChosenRows:
         """Count these rows, and keep and check those with the smallest tickets, without labels."""
@@ -448,15 +450,6 @@ class FileRows:
                 with batch.located(rows):
                     bare._read(table.take(pa.array(rows)))
         return ChosenRows(*chosen.rows(), counts)
-
-    def at_hand(self, size: int) -> RowsAtHand:
-        """Keep random rows of a population, in one pass over the files."""
-        found = self.candidates(size)
-        if not found.tickets.size:
-            raise InputError("a population needs at least 1 row; this one has none", count=0)
-        rows = self._read(found.rows)
-        counts = found.counts
-        return RowsAtHand(rows.points, rows.weights, counts.kept, counts.left_out)
 
     def _read(self, table: pa.Table) -> Any:
         """Some rows, read and checked; those that lack something and are to be left out are."""
@@ -582,12 +575,6 @@ class MulticlassPopulationScan(FileRows):
 
 Source: TypeAlias = Rows | FileRows  # whoever needs all rows at once asks `in_memory`
 KINDS = (Scan, MulticlassScan, PopulationScan, MulticlassPopulationScan)
-
-
-def _too_few_rows(rows: int) -> InputError:
-    """The error about files with hardly any rows that count."""
-    told = "1 row" if rows else "no rows"
-    return InputError(f"the files hold {told} that count; a sample needs at least 2")
 
 
 def clusters_in_files() -> InputError:

@@ -148,12 +148,10 @@ class ConditionReader:
         raise InputError(
             "{what} at character {position}:\n  {text}\n  {pointer}",
             value=next((t.text for t in self.tokens if t.at == at), self.text[at : at + 1]),
-            details={
-                "what": what,
-                "position": at + 1,
-                "text": "".join(c if c.isprintable() else " " for c in window),
-                "pointer": " " * (at - start) + "^",
-            },
+            what=what,
+            position=at + 1,
+            text="".join(c if c.isprintable() else " " for c in window),
+            pointer=" " * (at - start) + "^",
         )
 
     @property

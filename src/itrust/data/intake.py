@@ -14,8 +14,9 @@ import numpy as np
 
 from itrust._core import Argument, Code, InputError, Setting, Subject, checked_choice, counted
 from itrust.data.column import Column
-from itrust.data.design_intake import read_design, refuse_odd_units
+from itrust.data.design import read_design, refuse_odd_units
 from itrust.data.encoding import (
+    BOTH_AT_ONCE,
     PLAIN,
     Kinds,
     as_arrow,
@@ -219,7 +220,8 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
                 f"{{first}} and {{second}} have different indexes ({{row}}: {one} and {other}), "
                 "but rows go by position; align them, or .reset_index(drop=True)",
                 row=row,
-                details={"first": first_name, "second": name},
+                first=first_name,
+                second=name,
             )
 
 
@@ -265,7 +267,8 @@ def settled_columns(columns: tuple[Column, ...], missing: MissingRule) -> tuple[
             count=counts[first.name],
             hint="pass {settings}",
             settings=[Setting("missing", "level"), Setting("missing", "drop")],
-            details={"told": told, "where": f" of {first.name!r}" if len(counts) > 1 else ""},
+            told=told,
+            where=f" of {first.name!r}" if len(counts) > 1 else "",
         )
     return tuple(c.with_missing_level() for c in columns)
 
@@ -289,7 +292,7 @@ def columns_named(frame: object, names: Sequence[str]) -> dict[str, object]:
     """Columns of a frame, among which some that are named, each once."""
     columns = frame_columns(frame)
     for name in names:
-        name_among(list(columns), name, "on", "the frame")
+        name_among(list(columns), name, "on")
     refuse_duplicates(names)
     return columns
 
@@ -301,7 +304,7 @@ def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> 
             f"{{value}} is the {role} column; take it out of {{on}}",
             argument="on",
             value=name,
-            details={"on": Code("`on`", "--on")},
+            on=Code("`on`", "--on"),
         )
 
 
@@ -364,7 +367,7 @@ class Roles:
             None if weights is None else str(weights),
         )
         for role, name in () if in_files else [*roles.taken, *(("on", name) for name in names)]:
-            name_among(known, name, role, "the frame")
+            name_among(known, name, role)
         refuse_duplicates(names)
         if several:
             classes = class_columns(known, prob)
@@ -438,9 +441,8 @@ class Roles:
             if role in ("label", "prob", "weights"):
                 others = [r for r, other in self.taken if r != role and other == name]
                 if others:
-                    problem, other = "{value} cannot be {argument} and {other} at once", others[0]
-                    details = {"other": Argument(other)}
-                    raise InputError(problem, argument=role, value=name, details=details)
+                    problem, other = BOTH_AT_ONCE, Argument(others[0])
+                    raise InputError(problem, argument=role, value=name, other=other)
             if role in ("label", "prob"):
                 refuse_among_covariates(role, name, self.names)
         for name in self.replicate_weights:

@@ -81,7 +81,8 @@ def _refuse_copies(
             "calibrated",
             argument="x",
             column=column.name,
-            details={"copy": copy, "out": WITHOUT_IT},
+            copy=copy,
+            out=WITHOUT_IT,
         )
 
 

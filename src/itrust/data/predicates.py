@@ -486,7 +486,7 @@ def _of_covariate(name: str, value: object) -> Predicate:
             "such as 'age >= 65 and age < 85'",
             argument="where",
             value=value,
-            details={"name": name},
+            name=name,
         )
     several = isinstance(value, list | tuple | set | frozenset)
     return OneOf(name, tuple(value)) if several else Level(name, value)  # type: ignore[arg-type]

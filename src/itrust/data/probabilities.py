@@ -38,6 +38,7 @@ from itrust.data.encoding import (
     is_frame,
     labelled,
     levels_and_codes,
+    name_among,
     names_of_frame,
     refuse_missing_rows,
     rows_to_columns,
@@ -86,7 +87,7 @@ def read_labels(
                 value=short,
                 hint="say which value counts as 1 with {settings}",
                 settings=[Setting("positive", v) for v in (short if len(short) == 2 else (...,))],
-                details={"known": known},
+                known=known,
                 **LABEL.fields,
             )
         return np.array([float(value == 1) for value in values])[codes], values, None
@@ -100,11 +101,9 @@ def read_labels(
             value=positive,
             hint="did you mean {}?" if close else None,
             settings=[Setting("positive", value) for value in close],
-            details={
-                "given": Setting("positive", positive),
-                "known": known,
-                "cure": "" if close else "; name one of these",
-            },
+            given=Setting("positive", positive),
+            known=known,
+            cure="" if close else "; name one of these",
         )
     return np.array([float(value == positive) for value in values])[codes], values, positive
 
@@ -154,14 +153,15 @@ def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, known: str) -> In
         if swapped
         else "(for one class against the rest: {}; for all at once: {})",
         settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
-        details={"known": known, "rows": counted(int(counts[rarest]), "row")},
+        known=known,
+        rows=counted(int(counts[rarest]), "row"),
         **LABEL.fields,
     )
 
 
-def _wrong(problem: str, value: object = None, **details: object) -> InputError:
+def _wrong(problem: str, value: object = None, **fields: Any) -> InputError:
     """An error about probabilities."""
-    return InputError(problem, value=value, details=details, **PROB.fields)
+    return InputError(problem, value=value, **fields, **PROB.fields)
 
 
 def positive_column(p: object, values: tuple[Any, ...], positive: object) -> object:
@@ -284,10 +284,8 @@ def _refuse_outside(matrix: FloatArray, classes: tuple[Any, ...] | None) -> None
         count=others + 1,
         hint=hint,
         settings=settings,
-        details={
-            "name": "" if classes is None else f" for the class {shown(classes[column])}",
-            "more": more if others else "",
-        },
+        name="" if classes is None else f" for the class {shown(classes[column])}",
+        more=more if others else "",
         **PROB.fields,
     )
 
@@ -341,7 +339,7 @@ def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
         value=float(sums[row]),
         count=int(off.sum()),
         hint=hint,
-        details={"classes": listed(classes)},
+        classes=listed(classes),
         **PROB.fields,
     )
 
@@ -390,7 +388,7 @@ def read_matrix(
             argument=CLASSES,
             value=wanted,
             count=matrix.shape[1],
-            details={"wanted": listed(wanted)},
+            wanted=listed(wanted),
         )
     return wanted, matrix
 
@@ -443,7 +441,8 @@ def _own(name: Any, names: tuple[Any, ...], wanted: tuple[Any, ...]) -> Any:
             "{wanted}",
             argument=CLASSES,
             value=wanted,
-            details={"names": listed(names), "wanted": listed(wanted)},
+            names=listed(names),
+            wanted=listed(wanted),
         )
     return names[place]
 
@@ -471,7 +470,7 @@ def class_position(classes: tuple[Any, ...], name: Any) -> int:
         "there is no class {value}; {guess}",
         argument="name",
         value=name,
-        details={"guess": did_you_mean(str(name), [str(c) for c in classes])},
+        guess=did_you_mean(str(name), [str(c) for c in classes]),
     )
 
 
@@ -531,10 +530,8 @@ def read_codes(
             row=row,
             value=levels[codes[row]],
             count=count,
-            details={
-                "classes": listed(classes),
-                "more": f" ({count:,} rows have such labels)" if count > 1 else "",
-            },
+            classes=listed(classes),
+            more=f" ({count:,} rows have such labels)" if count > 1 else "",
             **LABEL.fields,
         )
     return classes, positions
@@ -549,7 +546,9 @@ def _numbered_classes(levels: tuple[Any, ...], k: int) -> tuple[int, ...]:
         "{argument} has {values} ({known}) and prob has {k} columns without names",
         hint="say which column belongs to which label with {}, in the order of the columns",
         settings=[NAMED_CLASSES],
-        details={"values": counted(len(levels), "value"), "known": listed(_short(levels)), "k": k},
+        values=counted(len(levels), "value"),
+        known=listed(_short(levels)),
+        k=k,
         **LABEL.fields,
     )
 
@@ -600,9 +599,7 @@ def class_columns(names: Sequence[str], prob: object) -> dict[Any, str]:
             prob,
         )
     for _, column in pairs:
-        if column not in known:
-            guess = did_you_mean(str(column), known)
-            raise _wrong("{argument}: there is no column {value}; {guess}", column, guess=guess)
+        name_among(known, column, PROB.argument)
     twice = [name for name, count in Counter(column for _, column in pairs).items() if count > 1]
     if twice:
         raise _wrong("{argument}: {value} cannot be the column of two classes", twice[0])

@@ -21,18 +21,16 @@ from itrust._core import (
     IntArray,
     Rng,
     counted,
-    did_you_mean,
     listed,
     shown,
     smallest_tickets,
     tickets,
 )
 from itrust.data.column import Column, Points
-from itrust.data.design import Design
-from itrust.data.design_intake import design_notes
+from itrust.data.design import Design, design_notes
 from itrust.data.grammar import as_condition
 from itrust.data.oddities import covariate_notes
-from itrust.data.predicates import PREDICTION, Predicate
+from itrust.data.predicates import PREDICTION, Predicate, column_of
 from itrust.data.probabilities import REST, class_position, read_predictions, rounding_note
 from itrust.data.survey import Census, Extract, Pilot, rows_at_hand, rows_of_runs, whole_runs
 from itrust.data.units import Units
@@ -140,7 +138,7 @@ class Rows:
             told = "a sample needs at least {fewest_rows} rows; this one has {count}"
             if self.codes is None:
                 told = "a population needs at least 1 row; this one has none"
-            raise InputError(told, count=self.n, details={"fewest_rows": fewest})
+            raise InputError(told, count=self.n, fewest_rows=fewest)
         if fewest == 2 and self.weights is not None and np.count_nonzero(self.weights) < 2:
             problem = "{argument} are zero in all rows but at most one; two rows must count"
             raise InputError(problem, argument="weights")
@@ -201,11 +199,7 @@ class Rows:
         Column
             Its kind, its values and, if it is a category, its levels.
         """
-        for column in self.columns:
-            if column.name == name:
-                return column
-        problem, guess = "there is no covariate {value}; {guess}", did_you_mean(name, self.names)
-        raise InputError(problem, argument="name", value=name, details={"guess": guess})
+        return column_of(self.points, name, prediction=False)
 
     @cached_property
     def points(self) -> Points:
@@ -339,10 +333,8 @@ class Rows:
 
     def pilot(self, size: int) -> Pilot:
         """Choose random rows, `size` at most and always the same ones, without their labels."""
-        drawn = tickets(0, self.n)
-        rows = smallest_tickets(drawn, size)
-        v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
-        return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
+        weights = None if self.weights is None else self.weights_or_ones
+        return Pilot(self.points, weights, self.n, tickets(0, self.n)).first(size)
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:  # noqa: ARG002
         """Count the rows and choose random ones, 100,000 or `size` at most, with their labels."""
@@ -459,7 +451,8 @@ class Rows:
                 argument="condition",
                 value=condition,
                 count=rows.size,
-                details={"all": self.n, "formula": predicate.formula},
+                all=self.n,
+                formula=predicate.formula,
             )
         return self.take(rows)
 

@@ -40,6 +40,31 @@ def _fill(
 class _Labelled(Rows):
     """What `Sample` and `MulticlassSample` share."""
 
+    def __init__(
+        self,
+        y: object,
+        p: object,
+        x: object = None,
+        classes: Sequence[Any] | None = None,
+        *,
+        weights: object = None,
+        cluster: object = None,
+        strata: object = None,
+        replicate_weights: object = None,
+        replicate_method: object = None,
+        names: Sequence[str] | None = None,
+        positive: object = None,
+        missing: MissingRule = "error",
+        categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
+    ) -> None:
+        if self.several:
+            refuse_positive(positive)
+        elif classes is not None:  # of a class of samples of one's own; `Sample` never gets here
+            raise InputError("{argument} is for Sample and MulticlassSample", argument="classes")
+        _fill(**locals())  # all arguments, and nothing else
+
     @classmethod
     def from_frame(
         cls,
@@ -322,39 +347,15 @@ class Sample(_Labelled):
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         """Make a sample of two labels, or a `MulticlassSample` where there are more classes."""
-        given: dict[str, Any] = {**dict(zip(("y", "p", "x"), args, strict=False)), **settings}
+        given: dict[str, Any] = settings | dict(zip(("y", "p", "x", "classes"), args, strict=False))
         several = given.get("classes") is not None or (
             given.get("positive") is None and columns_in(given.get("p")) > 2
         )
         if cls is not Sample or not several:
             return super().__new__(cls)
-        refuse_positive(settings.pop("positive", None))
         several_classes: Any = MulticlassSample
         made: Self = several_classes(*args, **settings)
         return made
-
-    def __init__(
-        self,
-        y: object,
-        p: object,
-        x: object = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        weights: object = None,
-        cluster: object = None,
-        strata: object = None,
-        replicate_weights: object = None,
-        replicate_method: object = None,
-        names: Sequence[str] | None = None,
-        positive: object = None,
-        missing: MissingRule = "error",
-        categories: str | Sequence[str] = (),
-        numbers: str | Sequence[str] = (),
-        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
-    ) -> None:
-        if classes is not None:  # of a class of samples of one's own; `Sample` never gets here
-            raise InputError("{argument} is for Sample and MulticlassSample", argument="classes")
-        _fill(**locals())  # all arguments, and nothing else
 
     @property
     def impossible(self) -> IntArray:
@@ -438,26 +439,6 @@ class MulticlassSample(_Labelled):
 
     several = True
     single = Sample
-
-    def __init__(
-        self,
-        y: object,
-        p: object,
-        x: object = None,
-        classes: Sequence[Any] | None = None,
-        *,
-        weights: object = None,
-        cluster: object = None,
-        strata: object = None,
-        replicate_weights: object = None,
-        replicate_method: object = None,
-        names: Sequence[str] | None = None,
-        missing: MissingRule = "error",
-        categories: str | Sequence[str] = (),
-        numbers: str | Sequence[str] = (),
-        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
-    ) -> None:
-        _fill(**locals())
 
     @property
     def impossible(self) -> int:
@@ -705,9 +686,8 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
         raise InputError(f"{problem}sample.one_class(name)", argument="sample", value=sample)
     made = _how_to_make(sample)
     cure = f"make one with {made}" if call is None else f"write it.{call}({made})"
-    details = {"kind": a_kind(sample), "cure": cure}
     problem = "expected an itrust.Sample, not {kind}; {cure}"
-    raise InputError(problem, argument="sample", value=sample, details=details)
+    raise InputError(problem, argument="sample", value=sample, kind=a_kind(sample), cure=cure)
 
 
 def of_two_classes(sample: object) -> Sample:
@@ -723,7 +703,7 @@ def of_two_classes(sample: object) -> Sample:
         hint="pass {} for one class against the rest, or judge all at once with "
         "multiclass_test(sample)",
         settings=[Setting("pos_label", classes[-1])],
-        details={"known": listed(classes)},
+        known=listed(classes),
     )
 
 

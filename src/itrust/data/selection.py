@@ -12,9 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted, did_you_mean
+from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted
 from itrust.data.column import Points
-from itrust.data.encoding import PLAIN, Kinds, as_arrow, columns_of, encode, is_frame
+from itrust.data.encoding import (
+    PLAIN,
+    Kinds,
+    as_arrow,
+    code_of,
+    columns_of,
+    decoded,
+    encode,
+    is_frame,
+    kind_of,
+    name_among,
+)
 from itrust.data.predicates import PREDICTION, Predicate, in_backticks
 
 NA_VALUES, WHERE = "na_values", "where"
@@ -55,14 +66,7 @@ class RowSelection:
         for name in sorted(self.where.names) if self.where is not None else ():
             if name not in known and name == PREDICTION and prob:
                 name = prob
-            if name not in known:
-                raise InputError(
-                    "{argument}: there is no column {value}; {guess}",
-                    argument=WHERE,
-                    value=name,
-                    details={"guess": did_you_mean(name, known) + in_backticks(name, list(known))},
-                )
-            names.append(name)
+            names.append(name_among(known, name, WHERE, in_backticks(name, known)))
         return names
 
     def applied(
@@ -89,11 +93,9 @@ class RowSelection:
                 "{argument}: {found} of {n} {verb} {value}; a sample needs at least 2",
                 argument=WHERE,
                 value=self.where.formula,
-                details={
-                    "found": counted(inside, "row"),
-                    "n": keep.size,
-                    "verb": "satisfies" if inside == 1 else "satisfy",
-                },
+                found=counted(inside, "row"),
+                n=keep.size,
+                verb="satisfies" if inside == 1 else "satisfy",
             )
         if self.drop:
             masks = {name: missing_in(arrays[name]) & keep for name in roles}
@@ -170,7 +172,8 @@ class SelectionCounts:
                 argument="missing",
                 value="drop",
                 count=self.kept,
-                details={"setting": Setting("missing", "drop"), "lack": self.lack},
+                setting=Setting("missing", "drop"),
+                lack=self.lack,
             )
 
     def plus(self, other: SelectionCounts) -> SelectionCounts:
@@ -255,25 +258,16 @@ def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:
     >>> is_code(pa.array([1.5, -99.0, None]), ["-99", "NA"]).tolist()
     [False, True, False]
     """
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kind = array.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        numbers = [number for number in map(_number, codes) if number is not None]
+    array = decoded(array)
+    if kind_of(array.type) == "number":
+        numbers = [code for code in map(code_of, codes) if not isinstance(code, str)]
         values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         return np.isin(values, numbers)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        texts = pa.array([str(code) for code in codes], kind)
+    if kind_of(array.type) == "text":
+        texts = pa.array([str(code) for code in codes], array.type)
         trimmed = pc.utf8_trim_whitespace(array)
         return np.asarray(pc.is_in(trimmed, value_set=texts), dtype=bool)
     return None
-
-
-def _number(code: Any) -> float | None:
-    try:
-        return float(code)
-    except ValueError:
-        return None
 
 
 def missing_in(values: Any) -> BoolArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,16 +41,37 @@ class Pilot:
     """Random rows of the whole, always the same ones, without their labels."""
 
     points: Points
-    variances: FloatArray
-    tickets: FloatArray
+    weights: FloatArray | None
     n: int
+    tickets: FloatArray = field(default_factory=lambda: np.empty(0))
+    dropped: int = 0
+    joint: FloatArray | None = None  # variances for several classes at once
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all rows are at hand."""
+        return len(self.points) == self.n
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Of the labels, if the model is calibrated, times the squares of the weights, (n,)."""
+        p = self.points.p
+        v = p * (1 - p) if self.joint is None else self.joint
+        return v if self.weights is None else np.square(self.weights) * v
 
     def first(self, size: int) -> Pilot:
         """The pilot rows that a smaller size would have given."""
         if self.tickets.size <= size:
             return self
-        kept = smallest_tickets(self.tickets, size)
-        return Pilot(self.points.take(kept), self.variances[kept], self.tickets[kept], self.n)
+        rows = smallest_tickets(self.tickets, size)
+        return replace(self.take(rows), n=self.n, tickets=self.tickets[rows])
+
+    def take(self, rows: Any) -> Pilot:
+        """Keep some of the rows at hand; the others no longer count."""
+        points = self.points.take(rows)
+        whole = len(points) if self.is_all else round(self.n * len(points) / len(self.points))
+        w = None if self.weights is None else self.weights[rows]
+        return Pilot(points, w, whole, dropped=self.dropped)
 
 
 @dataclass(frozen=True)
@@ -183,12 +205,7 @@ class Extract:
 
     def pilot(self, size: int) -> Pilot:
         """Choose random rows of the whole without labels; no further pass is made."""
-        rows = smallest_tickets(self.tickets, size)
-        points = self.some.points.take(rows)
-        v = points.p * (1 - points.p)
-        if self.weights is not None:
-            v = np.square(self.weights[rows]) * v
-        return Pilot(points, v, self.tickets[rows], self.n)
+        return Pilot(self.some.points, self.weights, self.n, self.tickets).first(size)
 
     def only(self, names: Sequence[str]) -> Extract:
         """Keep some covariates."""
@@ -215,28 +232,6 @@ class ChosenRows:
     rounded: tuple[int, float] = (0, 0.0)
     starts: FloatArray = field(default_factory=lambda: np.empty(0))
     stretches: pa.Table = field(default_factory=lambda: pa.table({}))
-
-
-@dataclass(frozen=True, eq=False)
-class RowsAtHand:
-    """All rows of a population, or random ones of them."""
-
-    points: Points
-    weights: FloatArray | None
-    n: int
-    dropped: int = 0
-
-    @property
-    def is_all(self) -> bool:
-        """Whether all rows are at hand."""
-        return len(self.points) == self.n
-
-    def take(self, rows: Any) -> RowsAtHand:
-        """Keep some of the rows at hand; the others no longer count."""
-        points = self.points.take(rows)
-        whole = len(points) if self.is_all else round(self.n * len(points) / len(self.points))
-        w = None if self.weights is None else self.weights[rows]
-        return RowsAtHand(points, w, whole, self.dropped)
 
 
 def smallest_of(

@@ -172,7 +172,7 @@ def _from_text(array: pa.Array, what: Subject, where: str) -> pa.Array:
         value=array[row].as_py(),
         hint="(convert it{} to dates such as 2024-03-01)",
         settings=[Code(", for instance with pandas.to_datetime,", "")],
-        details={"where": where},
+        where=where,
         **what.fields,
     )
 
@@ -257,7 +257,7 @@ def unit_columns(
     twice = [unit.text for unit, count in Counter(units).items() if count > 1]
     if twice:
         problem = "{argument} names {twice} more than once"
-        raise InputError(problem, argument=argument, details={"twice": listed(twice)})
+        raise InputError(problem, argument=argument, twice=listed(twice))
     return units
 
 
@@ -309,7 +309,7 @@ def replicate_columns(
                 "'REPWT*'",
                 argument="replicate_weights",
                 value=name,
-                details={"role": Argument(role)},
+                role=Argument(role),
             )
     return list(names)
 
@@ -325,7 +325,7 @@ def _matching(pattern: str, known: Sequence[str]) -> list[str]:
             "{argument}: no column matches {value}; {guess}",
             argument="replicate_weights",
             value=pattern,
-            details={"guess": did_you_mean(pattern, families or list(known))},
+            guess=did_you_mean(pattern, families or list(known)),
         )
     return sorted(names, key=_natural)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from itrust._core import BoolArray, InputError, Result, checked_count
 from itrust.balance import Resemblance, disclosed_gaps
-from itrust.data import Points, RowsAtHand, Sample
+from itrust.data import Pilot, Points, Sample
 from itrust.tasks.estimated import TaskEstimate
 from itrust.tasks.expressions import Leaf, Ratio, Task
 from itrust.tasks.quantities import Indicator
@@ -221,7 +221,7 @@ class TaskEstimates(Result):
 def collected(
     found: Sequence[TaskEstimate],
     labelled: Sample,
-    rows: RowsAtHand,
+    rows: Pilot,
     seed: int,
     positive: Callable[[Leaf], BoolArray] | None = None,
 ) -> TaskEstimates:

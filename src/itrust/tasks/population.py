@@ -38,11 +38,11 @@ from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
     Everywhere,
     MulticlassSample,
+    Pilot,
     Points,
     Population,
     PopulationScan,
     Predicate,
-    RowsAtHand,
     Sample,
     Scan,
     checked_sample,
@@ -237,8 +237,8 @@ class EstimatePlace:
     """Labelled rows and a population, compared: what the estimates of all tasks share."""
 
     labelled: Sample
-    everyone: RowsAtHand
-    rows: RowsAtHand
+    everyone: Pilot
+    rows: Pilot
     transport: Transport
     resemblance: Resemblance
     looks: Mapping[tuple[Predicate, ...], LookedAt]
@@ -430,8 +430,8 @@ class EstimateSetting:
     """Where a task is estimated."""
 
     labelled: Sample
-    rows: RowsAtHand
-    everyone: RowsAtHand
+    rows: Pilot
+    everyone: Pilot
     transport: Transport
     resemblance: Resemblance
     gaps: tuple[Gap, ...]
@@ -491,7 +491,7 @@ def refuse_no_value(task: Task, plugin: float) -> None:
         )
 
 
-def some_rows_note(task: Task, rows: RowsAtHand) -> str:
+def some_rows_note(task: Task, rows: Pilot) -> str:
     """Say that random rows stand for a population."""
     return (
         f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
@@ -680,7 +680,7 @@ class _Unlike:
         return np.asarray(~np.logical_or.reduce([look.lacks(alike) for look in self.looks]))
 
 
-def _supported(rows: RowsAtHand, compared: RowPair, unlike: _Unlike) -> RowsAtHand:
+def _supported(rows: Pilot, compared: RowPair, unlike: _Unlike) -> Pilot:
     """The rows at hand without those that a task counts and no labelled row resembles."""
     kept = unlike.others(compared.population)
     if kept.all():

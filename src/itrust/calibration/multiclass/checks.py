@@ -324,11 +324,10 @@ def prepare_classes(extract: Extract, engine: Engine, draws: int) -> ClassChecks
     dictionary = default_dictionary_for(some.outcome(0).points)
     kept = [e for e in dictionary.entries if e.kernel is None and e.family not in LEFT_OUT]
     dictionary = replace(dictionary, entries=tuple(kept))
-    w2 = 1.0 if pilot.weights is None else np.square(pilot.weights)
 
     def bank_of(k: int) -> Bank:
         points = pilot.outcome(k).points
-        rows = Pilot(points, w2 * points.p * (1 - points.p), np.empty(0), extract.n)
+        rows = Pilot(points, pilot.weights, extract.n)
         return replace(make_bank(kept, rows, unit), outcome=k)
 
     classes = range(some.predictions.shape[1])
@@ -382,7 +381,7 @@ def joint_form(extract: Extract, unit: float, factor: Factor | None = None) -> J
         spread = _squared(pilot, unit) * (1 - np.square(pilot.predictions).sum(axis=1))
         plan = make_plan(
             kernel,
-            Pilot(joint_points(pilot, names), spread, np.empty(0), n),
+            Pilot(joint_points(pilot, names), None, n, joint=spread),
             tolerance=asked.tolerance or JOINT.tolerance or 0.0,
             max_rank=asked.max_rank,
             certified=False,

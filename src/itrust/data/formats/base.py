@@ -39,8 +39,6 @@ AS_A_STREAM = Code(
     "read them as a stream (--stream), or name fewer columns",
 )
 
-ERROR_FIELDS = {"argument", "column", "row", "value"}
-
 Put: TypeAlias = Callable[[pa.Table], None]
 
 
@@ -169,10 +167,8 @@ def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
 
 
 def refused(file: Path | str, sentence: str, **fields: Any) -> InputError:
-    """The error about a file; fields that errors do not have by themselves are details."""
-    details = {name: fields.pop(name) for name in {*fields} - ERROR_FIELDS}
-    name = file.name if isinstance(file, Path) else file
-    return InputError(sentence, file=name, details=details, **fields)
+    """The error about a file."""
+    return InputError(sentence, file=file.name if isinstance(file, Path) else file, **fields)
 
 
 def unreadable(path: Path, reason: Exception | str, cure: str = "is it whole?") -> InputError:
@@ -285,10 +281,7 @@ class Parquet(Format):
         """Batches end with their group, so partitions change no sum."""
         # Not the dataset reader: it keeps the column chunks of a file until the file's end.
         with pa.parquet.ParquetFile(
-            part.path,
-            pre_buffer=False,
-            buffer_size=BUFFER_BYTES,
-            page_checksum_verification=True,
+            part.path, pre_buffer=False, buffer_size=BUFFER_BYTES, page_checksum_verification=True
         ) as file:
             every = range(file.num_row_groups)
             for number in every if part.row_groups is None else part.row_groups:

@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from itrust._core import InputError, Setting, checked_choice, in_door_words, shown_name
+from itrust.data.encoding import code_of
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
@@ -91,8 +92,7 @@ class TextForm:
             checked_choice(self.dates, "dates", get_args(DateOrder))
         if self.separator is not None and self.separator == self.decimal:
             sentence, other = "{argument} and {other} cannot both be {value}", Setting("sep")
-            details = {"other": other}
-            raise InputError(sentence, argument="decimal", value=self.decimal, details=details)
+            raise InputError(sentence, argument="decimal", value=self.decimal, other=other)
 
 
 AS_SEEN = TextForm()
@@ -243,14 +243,14 @@ class Delimited(TextFile):
 
         With `types` given, these count, and no text is taken for a missing value.
         """
-        dialect = self.dialect(path)
+        dialect, codes = self.dialect(path), self.form.na_values
         parse = pa.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
         read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
         seen: dict[str, Any] = {
             "decimal_point": dialect.decimal,
             "timestamp_parsers": [pa.csv.ISO8601, *dialect.dates],
             # Codes that are numbers are blanked, and counted, when the rows are selected.
-            "null_values": [*NULLS, *filter(_is_word, map(str, self.form.na_values))],
+            "null_values": [*NULLS, *(str(c) for c in codes if isinstance(code_of(c), str))],
         }
         with pa.csv.open_csv(path, read, parse, pa.csv.ConvertOptions(**seen)) as reader:
             schema = reader.schema
@@ -366,14 +366,6 @@ def _with_commas(table: pa.Table) -> pa.Table:
             texts = [None if v is None else repr(v).replace(".", ",") for v in numbers]
             table = table.set_column(at, field.name, pa.array(texts, pa.string()))
     return table
-
-
-def _is_word(code: str) -> bool:
-    try:
-        float(code)
-    except ValueError:
-        return True
-    return False
 
 
 def _lasting(kind: pa.DataType) -> pa.DataType:

@@ -165,11 +165,6 @@ def points(town: Town) -> Figure:
     return town.bias.plot().figure_  # type: ignore[no-any-return]
 
 
-def part(town: Town) -> Figure:
-    """One slice."""
-    return town.audit.diagnosis.shown[0].plot().figure_  # type: ignore[no-any-return]
-
-
 def task(town: Town) -> Figure:
     """What the model does to one number."""
     return town.audit.tasks[0].plot().figure_  # type: ignore[no-any-return]
@@ -227,7 +222,6 @@ PICTURES: dict[str, Callable[[Town], Figure]] = {
     "audit": audit,
     "dots": dots,
     "points": points,
-    "part": part,
     "task": task,
     "decision": decision,
     "drift": drift,

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.calibration import Refusal
 from itrust.render.text.tasks import WAYS
 
 mpl.use("Agg")
@@ -110,15 +109,4 @@ def test_a_comparison_without_tasks_shows_scores():
     display = two.plot()
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["one", "two"]
     assert len(display.axes_) == 3
-    mpl.pyplot.close("all")
-
-
-def test_what_has_two_numbers_is_drawn():
-    found = it.klce_test(sample(), **FEW).findings[0]
-    for result, names in (
-        (found, ["adjusted for all checks", "as the only check"]),
-        (Refusal(6, 4.2, 9.0), ["here", "needed"]),
-    ):
-        display = result.plot()
-        assert [text.get_text() for text in display.ax_.get_yticklabels()] == names
     mpl.pyplot.close("all")

@@ -161,8 +161,6 @@ RESULTS = {
     "slices": lambda s: it.bias_slices(s, draws=49, rng=0),
     "cubic": lambda s: it.local_bias(s, draws=19, rng=0).cubic("age"),
     "audit": lambda s: it.audit(s, draws=79, rng=0, charts=False),
-    "group": lambda s: it.bias_groups(s, "region", draws=49, rng=0)[0],
-    "slice": lambda s: it.bias_slices(s, draws=49, rng=0)[0],
     "bias": lambda s: it.local_bias(s, draws=19, rng=0),
     "task": lambda s: it.tasks.mean("age").matters_at(2.0).evaluate(s, draws=49, rng=0),
     "validation": lambda s: it.scores.validation(s, draws=19, rng=0),
@@ -175,8 +173,6 @@ KINDS = {
     "slices": figures.SliceDisplay,
     "cubic": figures.CubicDisplay,
     "audit": figures.AuditDisplay,
-    "group": figures.PartDisplay,
-    "slice": figures.PartDisplay,
     "bias": figures.LocalBiasDisplay,
     "task": figures.TaskDisplay,
     "validation": figures.DecisionDisplay,
@@ -201,7 +197,7 @@ def test_what_has_no_picture_says_so(town):
 
 
 def test_an_observed_value_far_off_leaves_the_draws_readable(town):
-    display = figures.NullDisplay.from_result(it.klce_test(town, draws=99, rng=0))
+    display = figures.NullDisplay(it.klce_test(town, draws=99, rng=0)).plot()
     low, high = display.ax_.get_xlim()
     drawn = display.result.null_distribution
     assert high - low < 4 * np.ptp(drawn)
@@ -210,7 +206,7 @@ def test_an_observed_value_far_off_leaves_the_draws_readable(town):
 def test_a_formula_has_no_draws_to_show(town):
     result = it.klce_test(town, it.kernels.LocalKernel(), null=it.nulls.Spectral())
     with pytest.raises(InputError, match="has a formula and no draws to show"):
-        figures.NullDisplay.from_result(result)
+        figures.NullDisplay(result).plot()
 
 
 def test_settings_of_matplotlib_are_left_alone(town):
@@ -298,7 +294,7 @@ def test_a_comparison_has_a_panel_for_every_task():
         "truth": it.Sample(town.sample.y, town.truth, x),
     }
     found = it.compare(models, ["mean(age)", "prevalence(age > 50)"], draws=39, rng=0)
-    display = figures.ComparisonDisplay.from_comparison(found)
+    display = figures.ComparisonDisplay(found).plot()
     assert len(display.axes_) == 2
     assert "mean(age)" in texts(display.figure_)
     assert "accuracy" in display.ax_.get_yticklabels()[0].get_text()
@@ -306,13 +302,13 @@ def test_a_comparison_has_a_panel_for_every_task():
     assert figures.ComparisonDisplay(found).plot(ax).figure_ is figure
 
 
-def test_every_kind_of_result_has_a_picture_and_a_notebook_view():
+def test_every_kind_of_result_has_a_text_and_a_notebook_view():
     def kinds(kind):
         return {kind, *(found for each in kind.__subclasses__() for found in kinds(each))}
 
     whole = [kind for kind in kinds(Result) if not inspect.isabstract(kind)]
     assert len(whole) >= 20
-    for show in (figures.draw, as_html, as_text):
+    for show in (as_html, as_text):
         nothing = show.dispatch(object)
         assert [kind for kind in whole if show.dispatch(kind) is nothing] == []
 

@@ -6,19 +6,22 @@ colour-blind people, and signs also by line style or marker, so that a print in 
 Triangles mark what is shown to be miscalibrated, as on the page.
 """
 
-from itrust.render.figures.auditing import AuditDisplay
-from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
-from itrust.render.figures.curves import BiasCurveDisplay, CubicDisplay, LocalBiasDisplay
+from itrust.render.figures.calibration import DecisionDisplay, NullDisplay, ReliabilityDisplay
+from itrust.render.figures.curves import (
+    BiasCurveDisplay,
+    BiasMapDisplay,
+    CubicDisplay,
+    LocalBiasDisplay,
+)
 from itrust.render.figures.dots import DotsDisplay
-from itrust.render.figures.drift import DriftDisplay
 from itrust.render.figures.forests import (
+    AuditDisplay,
     ComparisonDisplay,
+    DriftDisplay,
     GroupDisplay,
-    PartDisplay,
     SliceDisplay,
     TaskDisplay,
 )
-from itrust.render.figures.maps import BiasMapDisplay
 from itrust.render.figures.overturn import RobustnessDisplay
 from itrust.render.figures.style import BIAS as BIAS
 from itrust.render.figures.style import CYCLE as CYCLE
@@ -35,7 +38,6 @@ from itrust.render.figures.style import UNDER as UNDER
 from itrust.render.figures.style import Display
 from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
-from itrust.render.figures.validation import DecisionDisplay
 from itrust.render.figures.watch import WatchDisplay
 
 __all__ = [
@@ -51,7 +53,6 @@ __all__ = [
     "GroupDisplay",
     "LocalBiasDisplay",
     "NullDisplay",
-    "PartDisplay",
     "ReliabilityDisplay",
     "RobustnessDisplay",
     "SliceDisplay",

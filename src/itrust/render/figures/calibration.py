@@ -1,4 +1,4 @@
-"""Pictures of calibration: the reliability curve, and what redrawn labels give."""
+"""Pictures of calibration: reliability, what redrawn labels give, the decision curve."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from itrust.calibration import (
     CalibrationResult,
     EqualMass,
     ReliabilityCurve,
+    Validation,
     klce_test,
     reliability_curve,
 )
@@ -26,9 +27,7 @@ from itrust.render.figures.style import (
     PALE,
     UNDER,
     Display,
-    axes_of,
     in_legend,
-    panels_of,
 )
 
 HISTOGRAM_BARS = 40
@@ -91,37 +90,25 @@ class ReliabilityDisplay(Display, shows=ReliabilityCurve, made_by="scores.reliab
     def _paint(self, ax: Axes | None) -> None:
         self.histogram_ax_: Axes | None = None
         if ax is None and self.counts is not None:
-            self.figure_, (ax, self.histogram_ax_) = panels_of(
-                2, 1, (5.2, 5.8), height_ratios=(5, 1), sharex=True
-            )
-        elif self.counts is not None:
-            self.figure_, ax = axes_of(ax, (0, 0))
-            self.histogram_ax_ = ax.inset_axes((0, 0, 1, 0.14), sharex=ax, zorder=0)
-            self.histogram_ax_.set_axis_off()
+            heights: dict[str, Any] = {"height_ratios": (5, 1), "sharex": True}
+            ax, self.histogram_ax_ = self._panels(None, (5.2, 5.8), (2, 1), **heights)
         else:
-            self.figure_, ax = axes_of(ax, (5.2, 4.9))
+            [ax] = self._panels(ax, (5.2, 4.9))
+            if self.counts is not None:
+                self.histogram_ax_ = ax.inset_axes((0, 0, 1, 0.14), sharex=ax, zorder=0)
+                self.histogram_ax_.set_axis_off()
         c = self.curve
         ax.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle="--", label="calibrated")
         errors = np.stack([c.observed - c.lower, c.upper - c.observed]).clip(min=0)
-        ax.errorbar(
-            c.predicted,
-            c.observed,
-            yerr=errors,
-            fmt="o-",
-            color=INK,
-            markersize=4.5,
-            linewidth=1.2,
-            elinewidth=1.2,
-            capsize=2.5,
-            label=f"{in_legend(self.name)}, 95 % interval of each",
-        )
+        label = f"{in_legend(self.name)}, 95 % interval of each"
+        looks: dict[str, Any] = {"color": INK, "markersize": 4.5, "linewidth": 1.2, "capsize": 2.5}
+        ax.errorbar(c.predicted, c.observed, yerr=errors, fmt="o-", label=label, **looks)
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), ylabel="observed rate")
         ax.set_title("Reliability")
         ax.text(0.03, 0.97, UNDER, va="top", color=FAINT, fontsize="small")
         ax.text(0.97, 0.03, OVER, ha="right", color=FAINT, fontsize="small")
         ax.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
         self._histogram(ax)
-        self.ax_ = ax
 
     def _histogram(self, ax: Axes) -> None:
         below = self.histogram_ax_
@@ -167,31 +154,13 @@ class NullDisplay(Display, shows=CalibrationResult, made_by="klce_test"):
         """
         return cls(klce_test(sample, **settings)).plot(ax)
 
-    @classmethod
-    def from_result(cls, result: CalibrationResult, *, ax: Axes | None = None) -> Self:
-        """Draw the null distribution of a test at hand.
-
-        Parameters
-        ----------
-        result : CalibrationResult
-            Of `klce_test`.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-
-        Returns
-        -------
-        NullDisplay
-            Drawn.
-        """
-        return cls(result).plot(ax)
-
     def _paint(self, ax: Axes | None) -> None:
         drawn = self.result.null_distribution
         if drawn is None:
             raise InputError(
                 f"{type(self.result.null).__name__} has a formula and no draws to show"
             )
-        self.figure_, ax = axes_of(ax, (6.2, 3.4))
+        [ax] = self._panels(ax, (6.2, 3.4))
         ax.hist(drawn, bins=min(60, max(10, drawn.size // 12)), color=PALE, edgecolor="white")
         observed, low, high = self.result.score, float(drawn.min()), float(drawn.max())
         reach = max(high - low, 1e-12)
@@ -214,4 +183,33 @@ class NullDisplay(Display, shows=CalibrationResult, made_by="klce_test"):
         what = "largest score" if self.result.score != self.result.statistic else "KLCE²"
         ax.set(xlabel=what, ylabel="draws")
         ax.set_title(f"If the model were calibrated: {self.result.draws:,} draws")
-        self.ax_ = ax
+
+
+@dataclass(eq=False)
+class DecisionDisplay(Display, shows=Validation, made_by="scores.validation"):
+    """Net benefit of the model, of acting on every row and of acting on none, by threshold.
+
+    Attributes
+    ----------
+    found : Validation
+        What was computed.
+    name : str
+        Of the model, for the legend.
+    """
+
+    found: Validation
+    name: str = "model"
+
+    def _paint(self, ax: Axes | None) -> None:
+        [ax] = self._panels(ax, (5.6, 4.0))
+        points = self.found.decision
+        at = [own.threshold for own in points]
+        worth = [own.net_benefit for own in points]
+        ax.axhline(0.0, color=FAINT, linewidth=0.9, label="act on none")
+        ax.plot(at, [own.treat_all for own in points], "--", color=FAINT, label="act on all")
+        ax.plot(at, worth, "o-", color=INK, markersize=4, label=self.name)
+        top = max([*worth, *(own.treat_all for own in points), 0.01])
+        ax.set_ylim(-0.35 * top, 1.1 * top)
+        ax.set(xlabel="threshold", ylabel="net benefit by row")
+        ax.set_title("Decision curve")
+        ax.legend(loc="upper right")

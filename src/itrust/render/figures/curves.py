@@ -1,24 +1,27 @@
-"""Pictures of the bias along a covariate: curves with bands, and the paper's cubic fits."""
+"""Pictures of the bias along covariates: curves with bands, the paper's cubic fits, maps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
 from itrust._core import FloatArray
 from itrust.bias import (
     ALL_ROWS,
-    Axis,
     BiasCurve,
+    BiasMap,
     CubicFit,
     CurvePart,
     LocalBias,
     bias_curve,
+    bias_map,
 )
 from itrust.data import Sample
 from itrust.render.figures.style import (
@@ -26,25 +29,29 @@ from itrust.render.figures.style import (
     CYCLE,
     FAINT,
     HIGH,
+    INK,
     LOW,
     MARKERS,
     NOT_SHOWN,
+    OVER,
     PALE,
     SHOWN_HIGH,
     SHOWN_LOW,
+    SIZES,
     STYLES,
+    UNDER,
     Display,
-    axes_of,
     bias_axis,
-    checked_kind,
+    date_ticks,
     draw,
     in_legend,
-    panels_of,
     short,
     sign_words,
+    signed,
 )
 
 MAX_POINTS = 4_000
+LONG_LABELS = 48  # characters on an axis above which they are turned
 
 
 @dataclass(eq=False)
@@ -58,12 +65,9 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
     ----------
     curve : BiasCurve
         Of `bias_curve`.
-    axes_ : list of matplotlib axes
-        After `plot`, one for each panel.
     """
 
     curve: BiasCurve
-    axes_: list[Axes] = field(default_factory=list, repr=False)
 
     @classmethod
     def from_sample(
@@ -100,11 +104,11 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
 
     def _paint(self, ax: Axes | None) -> None:
         parts, own = self.curve.parts, ax is None
-        if ax is None and len(parts) > 1:
+        if own and len(parts) > 1:
             across = 2 if len(parts) == 4 else min(len(parts), 3)
             down = -(-len(parts) // across)
             size = (3.3 * across + 0.6, 2.7 * down + 0.5)
-            self.figure_, panels = panels_of(down, across, size, sharex=True, sharey=True)
+            panels = self._panels(None, size, (down, across), sharex=True, sharey=True)
             for panel in panels[len(parts) :]:
                 panel.set_visible(False)
             for panel in panels[max(len(parts) - across, 0) : len(parts)]:
@@ -113,15 +117,15 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
             for panel in panels[: len(parts) : across]:
                 panel.set_ylabel(BIAS)
         else:
-            self.figure_, ax = axes_of(ax, (6.2, 3.8))
-            panels = [ax] * len(parts)
+            panels = self._panels(ax, (6.2, 3.8)) * len(parts)
         alone = panels[0] is not panels[-1] or len(parts) == 1
         for k, (part, panel) in enumerate(zip(parts, panels, strict=False)):
             self._draw(panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
         self._limits(panels[0])
         if panels[0] is panels[-1]:
             panels[0].set(xlabel=short(self.curve.axis.name, 60), ylabel=BIAS)
-        _date_ticks(panels[0], self.curve.axis)
+        if self.curve.axis.column.kind == "date":
+            date_ticks(panels[0].xaxis, self.curve.axis.column)
         sign_words(panels[0])
         cover = f"{100 * (1 - self.curve.bias.alpha):g} %"
         title = f"Bias along {short(self.curve.axis.name, 40)}"
@@ -131,16 +135,11 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         else:
             panels[0].set_title(f"{title}\n" if own else title, fontsize=11)
             if own:  # it may be wider than axes that were given
-                place: dict[str, Any] = {
-                    "transform": panels[0].transAxes,
-                    "fontsize": 8,
-                    "color": FAINT,
-                }
-                panels[0].text(0, 1.02, note, **place)
+                at = panels[0].transAxes
+                panels[0].text(0, 1.02, note, transform=at, fontsize=8, color=FAINT)
             if len(parts) > 1:
                 panels[0].legend(loc="best")
         self.axes_ = list(dict.fromkeys(panels))
-        self.ax_ = self.axes_[0]
 
     def _draw(self, ax: Axes, part: CurvePart, color: str, style: str, alone: bool) -> None:
         ax.fill_between(
@@ -156,14 +155,7 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
         for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
             told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
-            ax.plot(
-                part.grid,
-                told,
-                color=tone if alone else color,
-                linestyle="none",
-                marker=marker,
-                markersize=5.5,
-            )
+            ax.plot(part.grid, told, marker, color=tone if alone else color, markersize=5.5)
         bias_axis(ax)
         if alone and part.group != ALL_ROWS:
             ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
@@ -177,12 +169,6 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         if known.size:
             reach = max(float(np.nanmax(np.abs(values))), float(np.quantile(known, 0.9)), 0.02)
             ax.set_ylim(-1.15 * reach, 1.15 * reach)
-
-
-def _date_ticks(ax: Axes, axis: Axis) -> None:
-    if axis.column.kind == "date":
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: axis.column.shown(value)))
 
 
 @dataclass(eq=False)
@@ -219,46 +205,32 @@ class CubicDisplay(Display, shows=CubicFit, made_by="LocalBias.cubic"):
         CubicDisplay
             Drawn.
         """
-        checked_kind(bias, LocalBias, "local_bias")
+        LocalBiasDisplay(bias)  # which refuses what is none
         return cls(bias.cubic(name, by)).plot(ax)
 
     def _paint(self, ax: Axes | None) -> None:
-        self.figure_, ax = axes_of(ax, (6.8, 4.4))
+        [ax] = self._panels(ax, (6.8, 4.4))
         order = sorted([group.group for group in self.fit.groups] + [*self.fit.left_out])
         for group in self.fit.groups:
             k = order.index(group.group)  # as in the curves, whoever is left out
-            color, grid = CYCLE[k % len(CYCLE)], np.linspace(*_extent(group.covariate), 200)
-            ax.scatter(
-                group.covariate,
-                group.values,
-                s=9,
-                color=color,
-                alpha=0.25,
-                linewidths=0,
-                marker=MARKERS[k % len(MARKERS)],
+            color, grid = (
+                CYCLE[k % len(CYCLE)],
+                np.linspace(group.covariate.min(), group.covariate.max(), 200),
             )
-            ax.plot(
-                grid,
-                group.at(grid),
-                color=color,
-                linestyle=STYLES[k % 4],
-                linewidth=2,
-                label=in_legend(group.group),
-            )
+            faint: dict[str, Any] = {"s": 9, "alpha": 0.25, "linewidths": 0}
+            marker = MARKERS[k % len(MARKERS)]
+            ax.scatter(group.covariate, group.values, color=color, marker=marker, **faint)
+            line = ax.plot(grid, group.at(grid), STYLES[k % 4], color=color, linewidth=2)
+            line[0].set_label(in_legend(group.group))
         bias_axis(ax)
         ax.set(xlabel=short(self.fit.name, 60), ylabel=BIAS)
         ax.set_title(f"Local bias against {short(self.fit.name, 30)}: cubic fits, no error control")
         ax.legend(loc="lower left")
         sign_words(ax, "right")
-        self.ax_ = ax
-
-
-def _extent(values: FloatArray) -> tuple[float, float]:
-    return float(values.min()), float(values.max())
 
 
 @dataclass(eq=False)
-class LocalBiasDisplay(Display):
+class LocalBiasDisplay(Display, shows=LocalBias, made_by="local_bias"):
     """The local bias of all points against their prediction; triangles: shown to be miscalibrated.
 
     Attributes
@@ -269,11 +241,8 @@ class LocalBiasDisplay(Display):
 
     bias: LocalBias
 
-    def __post_init__(self) -> None:
-        checked_kind(self.bias, LocalBias, "local_bias")
-
     def _paint(self, ax: Axes | None) -> None:
-        self.figure_, ax = axes_of(ax, (6.8, 4.4))
+        [ax] = self._panels(ax, (6.8, 4.4))
         bias = self.bias
         step = -(-len(bias) // MAX_POINTS)
         drawn = np.zeros(len(bias), dtype=bool)
@@ -287,18 +256,11 @@ class LocalBiasDisplay(Display):
         for marked, color, marker, words, size, alpha in kinds:
             rows = np.flatnonzero(marked & drawn)
             if rows.size:
-                share = 100 * marked.mean() if marked is not calm else 100 * _calm(bias)
-                ax.scatter(
-                    bias.points.p[rows],
-                    bias.values[rows],
-                    s=size,
-                    color=color,
-                    marker=marker,
-                    alpha=alpha,
-                    linewidths=0,
-                    label=f"{words} ({share:.0f} % of points)",
-                    rasterized=True,
-                )
+                share = marked.mean() if marked is not calm else (bias.known & ~bias.flagged).mean()
+                looks: dict[str, Any] = {"s": size, "color": color, "marker": marker}
+                looks |= {"alpha": alpha, "linewidths": 0, "rasterized": True}
+                label = f"{words} ({100 * share:.0f} % of points)"
+                ax.scatter(bias.points.p[rows], bias.values[rows], label=label, **looks)
         bias_axis(ax)
         ax.set(xlabel="prediction", ylabel=f"local {BIAS}")
         ax.set_title(f"Local bias at {len(bias):,} points")
@@ -306,11 +268,6 @@ class LocalBiasDisplay(Display):
         ax.set_ylim(min(low, -0.02) * 1.15, max(high, 0.02) * 1.25)
         ax.legend(loc="upper right", markerscale=1.4, handletextpad=0.2)
         sign_words(ax)
-        self.ax_ = ax
-
-
-def _calm(bias: LocalBias) -> float:
-    return float((bias.known & ~bias.flagged).mean())
 
 
 @draw.register
@@ -324,3 +281,103 @@ def _draw_local_bias(
     if name is None:
         return LocalBiasDisplay(result).plot(ax)
     return CubicDisplay.from_bias(result, name, by, ax=ax)
+
+
+@dataclass(eq=False)
+class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
+    """Bias over two covariates.
+
+    Triangles stand in cells where the model is shown to be miscalibrated: up where it is too low,
+    down where it is too high. Where too few rows are near, the map is blank.
+
+    Attributes
+    ----------
+    map : BiasMap
+        Of `bias_map`.
+    """
+
+    map: BiasMap
+
+    @classmethod
+    def from_sample(
+        cls, sample: Sample, first: str, second: str, *, ax: Axes | None = None, **settings: Any
+    ) -> Self:
+        """Compute the bias over two covariates and draw it.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        first, second : str
+            The covariates across and up, or "prediction".
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings : dict
+            Others of `bias_map`.
+
+        Returns
+        -------
+        BiasMapDisplay
+            Drawn.
+        """
+        return cls(bias_map(sample, first, second, **settings)).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        [ax] = self._panels(ax, (6.6, 4.6))
+        across, up = self.map.axes
+        reach = max(float(np.nanmax(np.abs(self.map.values), initial=0.0)), 0.02)
+        edges = [_cell_edges(axis.positions) for axis in (across, up)]
+        mesh = ax.pcolormesh(
+            *edges,
+            np.ma.masked_invalid(self.map.values),
+            cmap=LinearSegmentedColormap.from_list("bias", SIZES),
+            norm=TwoSlopeNorm(0.0, -reach, reach),
+            rasterized=True,
+        )
+        flagged, values = self.map.flagged, self.map.values
+        low, high = flagged & (values > 0), flagged & (values < 0)
+        dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
+        for shown, marker in ((low, SHOWN_LOW), (high, SHOWN_HIGH)):
+            for inside, color in ((shown & dark, "white"), (shown & ~dark, INK)):
+                rows, columns = np.nonzero(inside)
+                x, y = across.positions[columns], up.positions[rows]
+                ax.plot(x, y, marker, markersize=3.4, color=color)
+        bar = self.figure_.colorbar(mesh, ax=ax, format=FuncFormatter(signed), pad=0.02)
+        bar.set_label(f"{OVER}  ←  bias  →  {UNDER}", fontsize="small")
+        bar.outline.set_visible(False)
+        for axis, one, name in ((ax.xaxis, across, "x"), (ax.yaxis, up, "y")):
+            if one.labels:
+                axis.set_ticks(one.positions, [short(label, 18) for label in one.labels])
+            elif one.column.kind == "date":
+                date_ticks(axis, one.column)
+            ax.set(**{f"{name}label": short(one.name, 40)})
+        if up.labels:
+            ax.invert_yaxis()  # the first level on top, as in tables
+        if across.labels and sum(map(len, across.labels)) > LONG_LABELS:
+            ax.tick_params(axis="x", rotation=35)
+        handles = [
+            Line2D([], [], linestyle="none", marker=marker, color=INK, label=words)
+            for shown, marker, words in ((low, SHOWN_LOW, UNDER), (high, SHOWN_HIGH, OVER))
+            if shown.any()
+        ]
+        told = "▲ ▼ shown to be miscalibrated" if handles else "nowhere shown to be miscalibrated"
+        ax.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=2,
+            borderaxespad=0.2,
+            title=f"Bias over {short(across.name, 24)} and {short(up.name, 24)}\n({told}; "
+            f"blank: too few rows)",
+            alignment="left",
+            title_fontsize="small",
+        )
+
+
+def _cell_edges(positions: FloatArray) -> FloatArray:
+    if positions.size == 1:
+        return np.array([positions[0] - 0.5, positions[0] + 0.5])
+    middle = (positions[1:] + positions[:-1]) / 2
+    return np.concatenate(
+        [[2 * positions[0] - middle[0]], middle, [2 * positions[-1] - middle[-1]]]
+    )

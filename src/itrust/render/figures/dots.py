@@ -5,25 +5,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from itrust._core import Result, rounded
 from itrust.auditing import ClassesComparison, ClassMatrix, Comparison, MulticlassAudit
-from itrust.balance import Resemblance, RowDifference
-from itrust.calibration import (
-    Detectable,
-    Finding,
-    MulticlassResult,
-    Refusal,
-    SampleSize,
-    TakenFor,
-    WitnessResult,
-)
+from itrust.balance import Resemblance
+from itrust.calibration import Detectable, MulticlassResult, SampleSize, WitnessResult
 from itrust.recalibrate import RecalibrationTable
 from itrust.render import html
 from itrust.render.figures.style import (
@@ -32,11 +24,10 @@ from itrust.render.figures.style import (
     INK,
     PALE,
     Display,
-    axes_of,
+    beside_axes,
     draw,
-    panels_of,
+    rows_of_names,
     short,
-    titled,
 )
 from itrust.render.text.balance import difference_words
 from itrust.render.text.tasks import WAYS
@@ -116,26 +107,6 @@ def _(result: WitnessResult) -> Dots:
 
 
 @dots_of.register
-def _(result: Finding) -> Dots:
-    names = ["adjusted for all checks", "as the only check"]
-    panel = _pvalues("p-value", [result.pvalue, result.unadjusted_pvalue])
-    return Dots(f"Check: {result.name}", names, [panel])
-
-
-@dots_of.register
-def _(result: TakenFor) -> Dots:
-    names = ["adjusted for all checks", "as the only check"]
-    panel = _pvalues("p-value", [result.pvalue, result.unadjusted_pvalue])
-    return Dots(f"{result.actual} taken for {result.predicted}: {result.name}", names, [panel])
-
-
-@dots_of.register
-def _(result: Refusal) -> Dots:
-    panel = Panel("effective clusters", [result.effective, result.needed], from_zero=True)
-    return Dots("Too few clusters for a p-value", ["here", "needed"], [panel])
-
-
-@dots_of.register
 def _(result: TaskEstimate) -> Dots:
     ways = result.ways
     some = f"{result.size - result.excluded:,} of " if result.excluded else ""
@@ -188,39 +159,25 @@ def _(result: Resemblance) -> Dots:
 
 
 @dots_of.register
-def _(result: RowDifference) -> Dots:
-    panel = Panel("mean or share", [result.labelled, result.population])
-    return Dots(difference_words(result), ["labelled rows", "population"], [panel])
-
-
-@dots_of.register
-def _(result: Estimate) -> Dots:
-    return Dots(
-        "An estimate", [_assumed(result)], [_estimates("estimate, with its interval", [result])]
-    )
-
-
-@dots_of.register
 def _(result: RecalibrationTable) -> Dots:
-    panels = [
-        Panel("Brier score", [row.brier for row in result], written="{:.4f}".format),
-        Panel("ECE", [row.ece for row in result], written="{:.3f}".format, from_zero=True),
-        _pvalues("p given the covariates", [row.pvalue for row in result]),
-    ]
     title = f"Recalibration, judged on {result.test_rows:,} other rows"
-    return Dots(title, [row.name for row in result], panels, [1])
+    return _scores(title, [*result], _errors([*result]), [1])
 
 
 @dots_of.register
 def _(result: Comparison) -> Dots:
-    models = result.models
-    panels = [
-        Panel("Brier score", [m.brier for m in models], written="{:.4f}".format),
-        Panel("ECE", [m.ece for m in models], written="{:.3f}".format, from_zero=True),
-        _pvalues("p given the covariates", [m.test.pvalue for m in models]),
-    ]
-    title = f"{len(models)} models on the same {result.n:,} rows"
-    return Dots(title, [m.name for m in models], panels)
+    title = f"{len(result.models)} models on the same {result.n:,} rows"
+    return _scores(title, result.models, _errors(result.models))
+
+
+def _errors(rows: Sequence[Any]) -> Panel:
+    return Panel("ECE", [row.ece for row in rows], written="{:.3f}".format, from_zero=True)
+
+
+def _scores(title: str, rows: Sequence[Any], second: Panel, breaks: Sequence[int] = ()) -> Dots:
+    brier = Panel("Brier score", [row.brier for row in rows], written="{:.4f}".format)
+    pvalues = _pvalues("p given the covariates", [row.test.pvalue for row in rows])
+    return Dots(title, [row.name for row in rows], [brier, second, pvalues], breaks)
 
 
 @dots_of.register
@@ -253,14 +210,10 @@ def _(result: ClassMatrix) -> Dots:
 
 @dots_of.register
 def _(result: ClassesComparison) -> Dots:
-    models = result.models
-    panels = [
-        Panel("Brier score", [m.brier for m in models], written="{:.4f}".format),
-        Panel("log loss", [m.log_loss for m in models], written="{:.4f}".format),
-        _pvalues("p given the covariates", [m.test.pvalue for m in models]),
-    ]
-    title = f"{len(models)} models on the same {result.n:,} rows"
-    return Dots(title, [m.name for m in models], panels)
+    losses = Panel("log loss", [m.log_loss for m in result.models], written="{:.4f}".format)
+    return _scores(
+        f"{len(result.models)} models on the same {result.n:,} rows", result.models, losses
+    )
 
 
 def _assumed(way: Estimate) -> str:
@@ -299,38 +252,25 @@ class DotsDisplay(Display):
     ----------
     result : Result
         Of `detectable`, `sample_size`, `multiclass_test`, `witness_test`, of `Task.estimate`, of
-        `resemblance`, of `recalibrate.compare`, or of `compare` without tasks; or a finding.
-    axes_ : list of matplotlib axes
-        After `plot`, one for each kind of number; in given axes the first one only.
+        `resemblance`, of `recalibrate.compare`, or of `compare` without tasks.
     """
 
     result: Result
-    axes_: list[Axes] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self._dots = dots_of(self.result)
 
     def _paint(self, ax: Axes | None) -> None:
         title, names, panels, breaks = self._dots
-        own = ax is None
         lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
         width = 6.6 if len(panels) == 1 else 3.0 + 2.4 * len(panels)
         size = (width, 1.15 + ROOM * lines)
-        if own and len(panels) > 1:
-            self.figure_, self.axes_ = panels_of(1, len(panels), size, sharey=True)
-        else:
-            self.figure_, only = axes_of(ax, size)
-            self.axes_ = [only]
-        self.ax_ = self.axes_[0]
-        for one, panel in zip(self.axes_, panels, strict=False):
-            _paint_panel(one, panel, breaks)
-        self.ax_.set_yticks(range(len(names)), [_cut(name) for name in names])
-        self.ax_.set_ylim(len(names) - 0.5, -0.5)  # the first on top, as in tables
-        titled(self.figure_, self.ax_, short(title, 80), own=own)
-
-
-def _cut(name: str) -> str:
-    return "\n".join(short(line) for line in name.split("\n"))
+        for axes, panel in zip(
+            self._panels(ax, size, (1, len(panels)), sharey=True), panels, strict=False
+        ):
+            _paint_panel(axes, panel, breaks)
+        rows_of_names(self.ax_, ["\n".join(map(short, name.split("\n"))) for name in names])
+        self._titled(short(title, 80), ax)
 
 
 def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
@@ -346,14 +286,8 @@ def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
         if panel.ends is not None:
             ax.plot(panel.ends[k], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
         ax.plot([value if known else math.nan], [k], "o", color=DOT, markersize=6, zorder=3)
-        ax.annotate(
-            panel.written(value) if known or panel.written is _size else html.number(value),
-            (1.02, k),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize="small",
-            color=INK if known else FAINT,
-        )
+        text = panel.written(value) if known or panel.written is _size else html.number(value)
+        beside_axes(ax, k, text, INK if known else FAINT)
     for row in breaks:
         ax.axhline(row - 0.5, color=PALE, linewidth=0.8, zorder=0)
     ax.set_xlabel(panel.label)
@@ -366,15 +300,14 @@ def _scaled(ax: Axes, panel: Panel, finite: list[float]) -> None:
     if panel.scale == "p":
         ax.set_xscale("log")
         ax.set_xlim(min([P_TICKS[1], *finite]) * 0.7, 1.3)
-        ax.xaxis.set_major_locator(FixedLocator(P_TICKS))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_xticks(P_TICKS, map("{:g}".format, P_TICKS))
+        ax.minorticks_off()
         ax.axvline(USUAL_ALPHA, color=FAINT, linewidth=0.8, linestyle="--", zorder=1)
     elif panel.scale == "log":
         ax.set_xscale("log")
         ax.set_xlim(min(finite, default=1.0) / 2, max(finite, default=10.0) * 1.5)
         ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
-        ax.xaxis.set_minor_locator(NullLocator())
+        ax.minorticks_off()
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     else:
         ends = [end for pair in panel.ends or () for end in pair if math.isfinite(end)]

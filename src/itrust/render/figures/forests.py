@@ -1,19 +1,21 @@
-"""Forest plots: bias with intervals, one row for each group, slice or model."""
+"""Values with intervals: groups, slices, tasks, comparisons, changes, and an audit on one sheet."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from itrust._core import rounded
-from itrust.auditing import Comparison, ModelReport
-from itrust.bias import GroupTable, PartBias, SliceTable, bias_groups, bias_slices
+from itrust.auditing import Audit, Change, ComparedValue, Comparison, Drift, ModelReport
+from itrust.bias import GroupTable, SliceTable, bias_groups, bias_slices
+from itrust.calibration import Finding
 from itrust.data import Sample
+from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.dots import DotsDisplay
 from itrust.render.figures.style import (
     BIAS,
@@ -28,57 +30,60 @@ from itrust.render.figures.style import (
     SHOWN_LOW,
     UNDER,
     Display,
-    axes_of,
+    beside_axes,
     in_two_lines,
-    panels_of,
+    new_figure,
+    rows_of_names,
     short,
     signed,
-    titled,
 )
+from itrust.render.text import rows_of
+from itrust.render.text.drift import change_title
 from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
 
+MAX_PARTS = 6
 
-def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -> None:
-    """Draw what has bias, lower, upper and pvalue, one in a row; filled: p at most alpha."""
+
+class Bar(NamedTuple):
+    """One line of a forest: a value with its interval and p-value."""
+
+    label: str
+    value: float
+    lower: float
+    upper: float
+    pvalue: float
+
+
+def biases(labels: Iterable[str], parts: Iterable[Any]) -> list[Bar]:
+    """Lines of whatever has a bias with an interval and a p-value."""
+    return [
+        Bar(label, part.bias, part.lower, part.upper, part.pvalue)
+        for label, part in zip(labels, parts, strict=True)
+    ]
+
+
+def forest(ax: Axes, bars: Sequence[Bar], alpha: float, unit: str = BIAS) -> None:
+    """Draw values with intervals, the first on top; what is shown is a filled triangle."""
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
-    for row, part in enumerate(rows):
-        value, low, high, p = part.bias, part.lower, part.upper, part.pvalue
+    for row, (_, value, low, high, p) in enumerate(bars):
         shown = p <= alpha
         color = FAINT if not shown else LOW if value > 0 else HIGH
-        ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
         marker = NOT_SHOWN if not shown else SHOWN_LOW if value > 0 else SHOWN_HIGH
-        ax.plot(
-            [value],
-            [row],
-            marker,
-            color=color,
-            markersize=6,
-            markerfacecolor=color if shown else "white",
-        )
-        ax.annotate(
-            f"{rounded(value, low, high, '+')}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
-            (1.01, row),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize="small",
-            color=INK if shown else FAINT,
-        )
-    ax.set_yticks(range(len(labels)), labels)
-    ax.set_ylim(len(labels) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    reach = 1.1 * float(np.nanmax(np.abs([[r.lower, r.upper] for r in rows]), initial=0.02))
+        ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
+        face = color if shown else "white"
+        ax.plot([value], [row], marker, color=color, markersize=6, markerfacecolor=face)
+        text = f"{rounded(value, low, high, '+')}  p {p:.3f}".replace("-", "\N{MINUS SIGN}")
+        beside_axes(ax, row, text, INK if shown else FAINT)
+    rows_of_names(ax, [bar.label for bar in bars])
+    reach = 1.1 * float(np.nanmax(np.abs([bar[2:4] for bar in bars]), initial=0.02))
     ax.set_xlim(-reach, reach)
-    ax.set_xlabel(BIAS)
+    ax.set_xlabel(unit)
     ax.xaxis.set_major_formatter(FuncFormatter(signed))
-    sides: tuple[tuple[float, Literal["left", "right"], str, str], ...] = (
-        (0.49, "right", f"◀ {OVER}", HIGH),
-        (0.51, "left", f"{UNDER} ▶", LOW),
-    )
-    for x, side, words, color in sides:
+    if unit == BIAS:
         place: dict[str, Any] = {"transform": ax.transAxes, "va": "bottom", "fontsize": "small"}
-        ax.text(x, 1.01, words, ha=side, color=color, **place)
+        ax.text(0.49, 1.01, f"◀ {OVER}", ha="right", color=HIGH, **place)
+        ax.text(0.51, 1.01, f"{UNDER} ▶", ha="left", color=LOW, **place)
 
 
 @dataclass(eq=False)
@@ -124,19 +129,18 @@ class GroupDisplay(Display, shows=GroupTable, made_by="bias_groups"):
         return cls(bias_groups(sample, *names, **settings)).plot(ax)
 
     def _paint(self, ax: Axes | None) -> None:
-        groups, own = self.table.groups[: self.max_groups], ax is None
+        groups = self.table.groups[: self.max_groups]
         labels = [
             f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups
         ]
         lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
-        self.figure_, self.ax_ = axes_of(ax, (7.6, 1.3 + 0.29 * lines))
-        forest(self.ax_, labels, groups, self.table.alpha)
+        [panel] = self._panels(ax, (7.6, 1.3 + 0.29 * lines))
+        forest(panel, biases(labels, groups), self.table.alpha)
         together = "for all groups at once" if self.table.simultaneous else "each alone"
         cover = f"{100 * (1 - self.table.alpha):g} %"
         left = len(self.table.groups) - len(groups)
         more = f"; {left:,} more groups not drawn" if left else ""
-        title = f"Bias by group, {cover} intervals ({together}{more})"
-        titled(self.figure_, self.ax_, title, own=own)
+        self._titled(f"Bias by group, {cover} intervals ({together}{more})", ax)
 
 
 @dataclass(eq=False)
@@ -177,17 +181,20 @@ class SliceDisplay(Display, shows=SliceTable, made_by="bias_slices"):
         return cls(bias_slices(sample, **settings)).plot(ax)
 
     def _paint(self, ax: Axes | None) -> None:
-        slices, own = self.table.slices[: self.max_slices], ax is None
-        self.figure_, self.ax_ = axes_of(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
+        slices = self.table.slices[: self.max_slices]
+        [panel] = self._panels(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
         if slices:
             labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
-            forest(self.ax_, labels, slices, self.table.alpha)
+            forest(panel, biases(labels, slices), self.table.alpha)
         else:
-            words = "no rule stands out"
-            self.ax_.text(0.5, 0.5, words, ha="center", transform=self.ax_.transAxes)
-            self.ax_.set_axis_off()
-        told = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on other rows"
-        titled(self.figure_, self.ax_, f"Slices: {told}", own=own)
+            _words_alone(panel, "no rule stands out")
+        confirmed = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on other rows"
+        self._titled(f"Slices: {confirmed}", ax)
+
+
+def _words_alone(ax: Axes, words: str) -> None:
+    ax.text(0.5, 0.5, words, ha="center", va="center", transform=ax.transAxes)
+    ax.set_axis_off()
 
 
 @dataclass(eq=False)
@@ -198,31 +205,9 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
     ----------
     comparison : Comparison
         Of `compare`. Without tasks, scores and p-values are shown.
-    axes_ : list of matplotlib axes
-        After `plot`, one for each task or score; in given axes the first only.
     """
 
     comparison: Comparison
-    axes_: list[Axes] = field(default_factory=list, repr=False)
-
-    @classmethod
-    def from_comparison(cls, comparison: Comparison, *, ax: Axes | None = None) -> Self:
-        """Draw a comparison at hand.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            Of `compare`, with tasks.
-        ax : matplotlib axes, optional
-            Where to draw the first task; default: a new figure with a panel for each task.
-
-        Returns
-        -------
-        ComparisonDisplay
-            Drawn; `axes_` has a panel for each task, with all models in it one below the other, or
-            the given axes alone.
-        """
-        return cls(comparison).plot(ax)
 
     def _paint(self, ax: Axes | None) -> None:
         models = self.comparison.models
@@ -230,16 +215,12 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
             scores = DotsDisplay(self.comparison).plot(ax)
             self.figure_, self.ax_, self.axes_ = scores.figure_, scores.ax_, scores.axes_
             return
-        count = len(models[0].tasks) if ax is None else 1
-        if ax is None:
-            height = (1.2 + 0.5 * len(models)) * count
-            self.figure_, self.axes_ = panels_of(count, 1, (7.6, height))
-        else:
-            self.figure_, ax = axes_of(ax, (0, 0))
-            self.axes_ = [ax]
-        for k, panel in enumerate(self.axes_):
+        count = len(models[0].tasks)
+        size = (7.6, (1.2 + 0.5 * len(models)) * count)
+        for k, panel in enumerate(self._panels(ax, size, (count, 1))):
             results = [model.tasks[k] for model in models]
-            forest(panel, [_scored(model) for model in models], results, self.comparison.alpha)
+            bars = biases(map(_scored, models), results)
+            forest(panel, bars, self.comparison.alpha)
             panel.annotate(
                 short(results[0].name, 76),
                 (0.01, 1.0),
@@ -252,36 +233,11 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
             )
             told = f"{results[0].from_labels:.4g} with labels"
             panel.set_xlabel(f"bias: {told} \N{MINUS SIGN} with probabilities")
-        self.ax_ = self.axes_[0]
 
 
 def _scored(model: ModelReport) -> str:
     name = short(model.name, 30)
     return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
-
-
-@dataclass(eq=False)
-class PartDisplay(Display, shows=PartBias, made_by="bias_groups or bias_slices"):
-    """The bias of one group or slice with its interval.
-
-    Attributes
-    ----------
-    part : GroupBias or Slice
-        One of a table.
-    alpha : float
-        The marker is filled where the p-value is at most this; 0.05 by default.
-    """
-
-    part: PartBias
-    alpha: float = 0.05
-
-    def _paint(self, ax: Axes | None) -> None:
-        own = ax is None
-        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.75))
-        where = f"{in_two_lines(str(self.part.where))}  ({self.part.rows:,})"
-        forest(self.ax_, [where], [self.part], self.alpha)
-        rates = f"predicted {self.part.predicted:.3f}, observed {self.part.observed:.3f}"
-        titled(self.figure_, self.ax_, rates, own=own)
 
 
 @dataclass(eq=False)
@@ -297,13 +253,13 @@ class TaskDisplay(Display, shows=TaskResult, made_by="Task.evaluate or audit"):
     task: TaskResult
 
     def _paint(self, ax: Axes | None) -> None:
-        own, task = ax is None, self.task
-        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.9))
-        forest(self.ax_, [str(task.finding)], [task], task.alpha)
+        task = self.task
+        [panel] = self._panels(ax, (7.0, 1.9))
+        forest(panel, biases([str(task.finding)], [task]), task.alpha)
         if task.tolerance is not None:
-            reach = 1.1 * max(task.tolerance, *(abs(end) for end in self.ax_.get_xlim()))
-            self.ax_.set_xlim(-reach, reach)
-            self.ax_.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
+            reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
+            panel.set_xlim(-reach, reach)
+            panel.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
         ends = task.lower, task.upper
         sides = (
             f"{rounded(task.from_labels, *ends)} with labels",
@@ -311,5 +267,107 @@ class TaskDisplay(Display, shows=TaskResult, made_by="Task.evaluate or audit"):
         )
         told = " \N{MINUS SIGN} ".join(sides)
         within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
-        self.ax_.set_xlabel(f"bias: {told}{within}")
-        titled(self.figure_, self.ax_, short(task_title(task), 76), own=own)
+        panel.set_xlabel(f"bias: {told}{within}")
+        self._titled(short(task_title(task), 76), ax)
+
+
+@dataclass(eq=False)
+class DriftDisplay(Display, shows=Drift, made_by="drift"):
+    """Differences of two audits with intervals: one panel for all rows and groups, one a number.
+
+    A marker is a filled triangle where the interval excludes 0.
+
+    Attributes
+    ----------
+    drift : Drift
+        Of `drift`.
+    max_rows : int
+        Groups that are drawn, those with the smallest p-values; a note counts the others.
+    """
+
+    drift: Drift
+    max_rows: int = 30
+
+    def _paint(self, ax: Axes | None) -> None:
+        tables = self._tables()
+        heights = [1.3 + 0.36 * len(rows) for rows in tables]
+        shape = {"gridspec_kw": {"height_ratios": heights}}
+        panels = self._panels(ax, (8.2, sum(heights)), (len(tables), 1), **shape)
+        for rows, panel in zip(tables, panels, strict=False):
+            bars = [
+                Bar(in_two_lines(change_title(one)), one.difference, *_ends(one)) for one in rows
+            ]
+            forest(panel, bars, self.drift.alpha, "difference: second \N{MINUS SIGN} first")
+        first, second = (short(name, 20) for name in self.drift.names)
+        self._titled(f"Change from {first} to {second}: two fixed samples, no monitor", ax)
+
+    def _tables(self) -> list[list[Change]]:
+        """All rows and groups, then every number in its own unit."""
+        judged = [part for part in self.drift.changes if part.reason is None]
+        groups = [part for part in judged if part.compared is ComparedValue.GROUP_BIAS]
+        told = set(map(id, sorted(groups, key=lambda part: part.pvalue)[: self.max_rows]))
+        first = [
+            part
+            for part in judged
+            if part.task is None and (part.where is None or id(part) in told)
+        ]
+        numbers: dict[str, list[Change]] = {}
+        for part in judged:
+            if part.task is not None:
+                numbers.setdefault(part.name, []).append(part)
+        return [first, *numbers.values()]
+
+
+def _ends(change: Change) -> tuple[float, float, float]:
+    return change.lower, change.upper, change.pvalue
+
+
+@dataclass(eq=False)
+class AuditDisplay(Display, shows=Audit, made_by="audit"):
+    """An audit on one sheet: reliability, null distribution, and groups and slices that are off.
+
+    A new figure has the verdict above its panels, in the verdict's colour.
+
+    Attributes
+    ----------
+    audit : Audit
+        Of `audit`.
+    """
+
+    audit: Audit
+
+    def _paint(self, ax: Axes | None) -> None:
+        reliability = ReliabilityDisplay(self.audit.overall.curve)
+        if ax is not None:
+            reliability.plot(*self._panels(ax, (0, 0)))
+            return
+        shown = self.audit.diagnosis.shown
+        height = 4.6 + 0.42 * max(min(len(shown), MAX_PARTS), 1) + 1.0
+        self.figure_ = new_figure((10.4, height))
+        halves: Any = self.figure_.subfigures(2, 1, height_ratios=(4.6, height - 4.6))
+        above, below = halves
+        self.axes_ = [*above.subplots(1, 2), below.subplots()]
+        self.ax_ = self.axes_[0]
+        reliability.plot(self.ax_)
+        if self.audit.test.null_distribution is None:
+            self.axes_[1].set_axis_off()
+        else:
+            NullDisplay(self.audit.test).plot(self.axes_[1])
+        self._paint_parts(self.axes_[2])
+        verdict = short(f"Verdict: {self.audit.verdict}", 80)
+        self.figure_.suptitle(
+            verdict, x=0.01, ha="left", fontweight="bold", color=self.audit.verdict.tone.light
+        )
+
+    def _paint_parts(self, ax: Axes) -> None:
+        """Draw groups and slices that are shown to be miscalibrated, the largest bias first."""
+        shown = self.audit.diagnosis.shown
+        parts = shown[:MAX_PARTS]
+        if parts:
+            labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
+            forest(ax, biases(labels, parts), self.audit.alpha)
+        else:
+            named = [str(item) for item in self.audit.evidence if isinstance(item, Finding)][:1]
+            _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))
+        more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
+        ax.set_title(f"Shown to be miscalibrated{more}", pad=20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import singledispatch
@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Literal, Self
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from itrust._core import InputError, cut, printable, shown_name
+from itrust.data import Column
 
 LOW, HIGH = "#a9560d", "#2a5d92"  # the model is too low, too high: as on the page
 SIZES = (HIGH, "#6d9dc9", "#bdd4e9", "#eceeef", "#f5d2b1", "#dc9350", LOW)  # of the bias, in maps
@@ -59,10 +61,13 @@ class Display(ABC):
         After `plot`.
     ax_ : matplotlib axes
         After `plot`; the first of several.
+    axes_ : list of matplotlib axes
+        After `plot`, all of them; in given axes that one alone.
     """
 
     figure_: Figure
     ax_: Axes
+    axes_: list[Axes]
     _kind: ClassVar[type]
     _made_by: ClassVar[str]
 
@@ -79,7 +84,12 @@ class Display(ABC):
         return make(result, **settings).plot(ax)
 
     def __post_init__(self) -> None:
-        checked_kind(next(iter(vars(self).values())), self._kind, self._made_by)
+        result = next(iter(vars(self).values()))
+        if not isinstance(result, self._kind):
+            raise InputError(
+                f"this display shows a {self._kind.__name__}, as {self._made_by} gives it, not a "
+                f"{type(result).__name__}"
+            )
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; nothing is computed, and matplotlib's settings stay as they are.
@@ -101,7 +111,36 @@ class Display(ABC):
 
     @abstractmethod
     def _paint(self, ax: Axes | None) -> None:
-        """Draw and keep figure and axes."""
+        """Draw into axes of `_panels`."""
+
+    def _panels(
+        self,
+        ax: Axes | None,
+        size: tuple[float, float],
+        shape: tuple[int, int] = (1, 1),
+        **settings: Any,
+    ) -> list[Axes]:
+        """Keep figure and axes: given ones, or new ones of some size in inches, row by row."""
+        if ax is None:
+            self.figure_ = new_figure(size)
+            self.axes_ = list(self.figure_.subplots(*shape, squeeze=False, **settings).ravel())
+        elif isinstance(ax, Axes):
+            whole = ax.figure.figure  # also of axes in a part of it
+            assert whole is not None
+            self.figure_, self.axes_ = whole, [ax]
+        else:
+            raise InputError(
+                f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}"
+            )
+        self.ax_ = self.axes_[0]
+        return self.axes_
+
+    def _titled(self, text: str, ax: Axes | None) -> None:
+        """At the left of a new figure, where long labels leave the axes little room."""
+        if ax is None:
+            self.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+        else:
+            self.ax_.set_title(text, pad=20)
 
 
 @singledispatch
@@ -109,15 +148,6 @@ def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
     """Draw a result; each display registers the result that it shows."""
     del ax, settings  # those of the displays
     raise InputError(f"a {type(result).__name__} has no picture; to_dict() has its numbers")
-
-
-def checked_kind(result: object, kind: type, made_by: str) -> None:
-    """Refuse what a display does not show."""
-    if not isinstance(result, kind):
-        raise InputError(
-            f"this display shows a {kind.__name__}, as {made_by} gives it, not a "
-            f"{type(result).__name__}"
-        )
 
 
 _DETACHED: ContextVar[bool] = ContextVar("detached", default=False)
@@ -140,62 +170,43 @@ def new_figure(size: tuple[float, float]) -> Figure:
     return plt.figure(figsize=size, layout="constrained")
 
 
-def panels_of(
-    rows: int, columns: int, size: tuple[float, float], **settings: Any
-) -> tuple[Figure, list[Axes]]:
-    """A new figure with several axes, row by row."""
-    figure = new_figure(size)
-    grid = figure.subplots(rows, columns, squeeze=False, **settings)
-    return figure, list(grid.ravel())
-
-
-def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
-    """Give the axes and their figure; a new one of some size in inches without axes."""
-    if ax is None:
-        made = new_figure(size)
-        return made, made.subplots()
-    if not isinstance(ax, Axes):
-        raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
-    figure = ax.figure.figure  # the whole one, also of axes in a part of it
-    assert figure is not None
-    return figure, ax
-
-
-def titled(figure: Figure, ax: Axes, text: str, *, own: bool) -> None:
-    """At the left of a figure of our own, where long labels leave the axes little room."""
-    if own:
-        figure.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-    else:
-        ax.set_title(text, pad=20)
-
-
 def signed(value: float, _: object = None) -> str:
     """Write a bias with its sign."""
     return "0" if abs(value) < 1e-12 else f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")
 
 
-def bias_axis(ax: Axes, which: str = "y") -> None:
-    """Mark zero, and label an axis with signed numbers."""
-    axis = ax.yaxis if which == "y" else ax.xaxis
-    axis.set_major_formatter(FuncFormatter(signed))
-    (ax.axhline if which == "y" else ax.axvline)(0, color=FAINT, linewidth=0.8, zorder=1)
+def bias_axis(ax: Axes) -> None:
+    """Mark zero, and label the vertical axis with signed numbers."""
+    ax.yaxis.set_major_formatter(FuncFormatter(signed))
+    ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
 
 
 def sign_words(ax: Axes, side: Literal["left", "right"] = "left") -> None:
     """Say at the ends of a vertical bias axis what its signs mean."""
     x = 0.01 if side == "left" else 0.99
+    quiet: dict[str, Any] = {"color": FAINT, "fontsize": "small", "zorder": 5}
     for y, words, place in ((0.99, f"↑ {UNDER}", "top"), (0.01, f"↓ {OVER}", "bottom")):
-        ax.text(
-            x,
-            y,
-            words,
-            transform=ax.transAxes,
-            ha=side,
-            va=place,
-            color=FAINT,
-            fontsize="small",
-            zorder=5,
-        )
+        ax.text(x, y, words, transform=ax.transAxes, ha=side, va=place, **quiet)
+
+
+def beside_axes(ax: Axes, row: float, text: str, color: str) -> None:
+    """Write the number of a row at the right of the axes."""
+    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+    ax.annotate(text, (1.01, row), fontsize="small", color=color, **place)
+
+
+def rows_of_names(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows, the first on top, as in tables."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+
+
+def date_ticks(axis: XAxis | YAxis, column: Column) -> None:
+    """Few ticks, written as the column writes its values."""
+    axis.set_major_locator(MaxNLocator(4))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: column.shown(value)))
 
 
 def short(text: str, width: int = 44) -> str:

@@ -4,94 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from itrust._core import FloatArray
-from itrust.render.figures.style import (
-    FAINT,
-    HIGH,
-    INK,
-    LOW,
-    PALE,
-    Display,
-    axes_of,
-    draw,
-    panels_of,
-    short,
-    titled,
-)
-from itrust.render.showing import as_text
+from itrust.render.figures.style import FAINT, HIGH, INK, LOW, PALE, Display, draw, short
 from itrust.render.text.watch import headline
-from itrust.render.text.watch_parts import evidence_text, number_words, since_words
-from itrust.watch import (
-    BatchRecord,
-    LevelSoFar,
-    NumberSoFar,
-    Onset,
-    RaisedAlarm,
-    Segment,
-    WatchedModel,
-    WatchFinding,
-    WatchReport,
-    watch_report,
-)
+from itrust.render.text.watch_parts import evidence_text, since_words
+from itrust.watch import BatchRecord, WatchedModel, WatchReport, watch_report
 
 MANY = 60  # batches from which on no markers are drawn
 LOWEST = math.log10(0.01)  # evidence below it is drawn there
 
 
 @dataclass(eq=False)
-class WatchReportDisplay(Display, shows=WatchReport, made_by="watch_report"):
-    """Evidence over time on a log scale with the alarm line, and rates of every batch."""
-
-    report: WatchReport
-    axes_: list[Axes] = field(default_factory=list, repr=False)
-
-    def _paint(self, ax: Axes | None) -> None:
-        if ax is None:
-            heights = {"gridspec_kw": {"height_ratios": [2, 1]}, "sharex": True}
-            self.figure_, self.axes_ = panels_of(2, 1, (8.2, 5.4), **heights)
-            _rates(self.axes_[1], self.report.history)
-            self.axes_[1].set_xlabel("batch")
-        else:
-            self.figure_, given = axes_of(ax, (0, 0))
-            self.axes_ = [given]
-            given.set_xlabel("batch")
-        self.ax_ = self.axes_[0]
-        _evidence(self.ax_, self.report)
-        told = headline(self.report)
-        if self.report.since is not None:
-            told += f", {since_words(self.report.since)}"
-        titled(self.figure_, self.ax_, short(f"Watch: {told}", 90), own=ax is None)
-
-
-@dataclass(eq=False)
-class WatchDisplay(Display, shows=WatchedModel, made_by="Watch.start"):
-    """A watch over time, as `WatchReportDisplay` draws it.
+class WatchDisplay(Display, shows=WatchReport, made_by="Watch.report"):
+    """Evidence over time on a log scale with the alarm line, and rates of every batch.
 
     Attributes
     ----------
-    watch : Watch
-        Of `Watch.start`, after any number of batches.
-    axes_ : list of matplotlib axes
-        After `plot`: the evidence, and the rates below it; in given axes the evidence only.
+    report : WatchReport
+        Of a `Watch`, after any number of batches. In given axes the evidence alone is drawn.
     """
 
-    watch: WatchedModel
-    axes_: list[Axes] = field(default_factory=list, repr=False)
+    report: WatchReport
 
     def _paint(self, ax: Axes | None) -> None:
-        drawn = WatchReportDisplay(watch_report(self.watch)).plot(ax)
-        self.figure_, self.ax_, self.axes_ = drawn.figure_, drawn.ax_, drawn.axes_
+        heights = {"gridspec_kw": {"height_ratios": [2, 1]}, "sharex": True}
+        panels = self._panels(ax, (8.2, 5.4), (2, 1), **heights)
+        _evidence(panels[0], self.report)
+        if ax is None:
+            _rates(panels[1], self.report.history)
+        panels[-1].set_xlabel("batch")
+        words = headline(self.report)
+        if self.report.since is not None:
+            words += f", {since_words(self.report.since)}"
+        self._titled(short(f"Watch: {words}", 90), ax)
+
+
+@draw.register
+def _(result: WatchedModel, ax: Axes | None = None) -> Display:
+    return WatchDisplay(watch_report(result)).plot(ax)
 
 
 def _evidence(ax: Axes, report: WatchReport) -> None:
     line = report.log_line / math.log(10)
-    values = _in_digits([record.log_evalue for record in report.history])
+    values = np.array([record.log_evalue for record in report.history]) / math.log(10)
     finite = values[np.isfinite(values)]
     top = 1.15 * max(line, float(finite.max(initial=0.0)))
     drawn = np.clip(np.where(np.isposinf(values), top, values), LOWEST, top)
@@ -127,10 +87,6 @@ def _evidence(ax: Axes, report: WatchReport) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
 
 
-def _in_digits(logs: Sequence[float]) -> FloatArray:
-    return np.array(logs, dtype=float) / math.log(10)
-
-
 def _power(value: float, _: object = None) -> str:
     """A tick of the evidence: 1, 10, 100, then powers of ten."""
     if 0 <= value < 4:
@@ -146,42 +102,3 @@ def _rates(ax: Axes, history: Sequence[BatchRecord]) -> None:
     for text, color, x in (("● observed", LOW, 0.0), ("— predicted", INK, 0.14)):
         ax.text(x, 1.02, text, color=color, transform=ax.transAxes, va="bottom", fontsize="small")
     ax.set_ylabel("mean")
-
-
-@dataclass(eq=False)
-class NumberSoFarDisplay(Display, shows=NumberSoFar, made_by="Watch.tasks"):
-    """A number so far: the bias with its confidence sequence as it is now."""
-
-    number: NumberSoFar
-
-    def _paint(self, ax: Axes | None) -> None:
-        own = self.number
-        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.6))
-        self.ax_.axvline(0, color=FAINT, linewidth=0.8)
-        if math.isfinite(own.lower) and math.isfinite(own.upper):
-            self.ax_.plot([own.lower, own.upper], [0, 0], color=INK, linewidth=2)
-        if math.isfinite(own.bias):
-            self.ax_.plot([own.bias], [0], "o", color=INK)
-        self.ax_.set_yticks([0], [number_words(own)])
-        self.ax_.set_xlabel("bias: with labels \N{MINUS SIGN} with probabilities")
-        titled(self.figure_, self.ax_, short(str(own.task), 76), own=ax is None)
-
-
-@dataclass(eq=False)
-class _WrittenDisplay(Display):
-    """What has no scale of its own: one sentence."""
-
-    result: LevelSoFar | Onset | RaisedAlarm | Segment | BatchRecord | WatchFinding
-
-    def __post_init__(self) -> None:
-        """Nothing to check: `draw` hands in what is registered below."""
-
-    def _paint(self, ax: Axes | None) -> None:
-        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.2))
-        self.ax_.set_axis_off()
-        text = as_text(self.result)
-        self.ax_.text(0.0, 0.5, short(text, 110), transform=self.ax_.transAxes, va="center")
-
-
-for _kind in (LevelSoFar, Onset, RaisedAlarm, Segment, BatchRecord, WatchFinding):
-    draw.register(_kind, _WrittenDisplay._drawn)

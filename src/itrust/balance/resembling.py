@@ -257,14 +257,9 @@ def _differences(
     product = next((k for k in order if len(features.products[k]) > 1), None)
     if product is not None and all(test.adjusted[k] > test.adjusted[product] for k in shown):
         shown.append(product)
+    tested = {k: [matrix[:labelled, k], matrix[labelled:, k]] for k in shown}
     differences = [
-        _difference(
-            compared,
-            features.products[k],
-            [matrix[:labelled, k], matrix[labelled:, k]],
-            test.z[k],
-            test.adjusted[k],
-        )
+        _difference(compared, features.products[k], tested[k], test.z[k], test.adjusted[k])
         for k in shown
     ]
     return sorted(differences, key=lambda one: -abs(one.z))
@@ -456,9 +451,9 @@ class LabelledSupport:
     def gaps(self, points: Points) -> Iterator[tuple[Place, BoolArray]]:
         """Name the parts that no labelled row resembles, and mark their rows; each row once."""
         left = self.lacks(points)
-        for (name, level, side, bound), rows in self._reasons(points, left.copy()):
+        for place, rows in self._reasons(points, left.copy()):
             if (left & rows).any():
-                yield (name, level, side, bound), left & rows
+                yield place, left & rows
                 left = left & ~rows
 
     def _reasons(self, points: Points, marked: BoolArray) -> Iterator[tuple[Place, BoolArray]]:

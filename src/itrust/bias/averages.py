@@ -201,9 +201,11 @@ class PlacesPartial:
         p = chunk.p
         self.e = e = chunk.y - p
         # Powers of the weights times these make all moments.
-        self.plain = np.column_stack([w, w * p, w * e])
-        self.second = np.column_stack([np.ones_like(p), p, p**2, e**2, e]) * w[:, None] ** 2
-        self.third = np.column_stack([np.ones_like(p), p, p**2, p**3]) * w[:, None] ** 3
+        self.factors = [
+            np.column_stack([w, w * p, w * e]),
+            np.column_stack([np.ones_like(p), p, p**2, e**2, e]) * w[:, None] ** 2,
+            np.column_stack([np.ones_like(p), p, p**2, p**3]) * w[:, None] ** 3,
+        ]
         self.errors = (w * e).astype(dtype)
         # What squares of labels count at a place with weight 1.
         self.squares = (w**2 * (1 - 2 * p)).astype(dtype)
@@ -245,13 +247,11 @@ class PlacesPartial:
             yield some, chosen[rows], weights
 
     def _moments(self, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
-        sums, power = self.sums, weights.astype(np.float64)
-        sums.plain[:, places] += (power @ self.plain[rows]).T
+        sums, power = self.sums, np.ones(weights.shape)
         sums.rows[places] += np.count_nonzero(weights, axis=1)
-        power *= weights
-        sums.second[:, places] += (power @ self.second[rows]).T
-        power *= weights
-        sums.third[:, places] += (power @ self.third[rows]).T
+        for into, factors in zip((sums.plain, sums.second, sums.third), self.factors, strict=True):
+            power *= weights
+            into[:, places] += (power @ factors[rows]).T
 
     def finished(self) -> PlaceSums:
         return self.sums

@@ -51,9 +51,7 @@ class Weights(ABC):
         """Number of places."""
 
     @abstractmethod
-    def tiles(
-        self, rows: Points, *, whole: bool = False, dtype: DTypeLike = np.float64
-    ) -> Iterator[Tile]:
+    def tiles(self, rows: Points, whole: bool = False, dtype: DTypeLike = float) -> Iterator[Tile]:
         """Weights of some rows at all places, without those that are 0 throughout.
 
         With `whole`, all rows of a place come in one tile; else all places of a family at which a
@@ -77,17 +75,10 @@ class Members(Weights):
     def places(self) -> int:
         return len(self.regions)
 
-    def tiles(
-        self,
-        rows: Points,
-        *,
-        whole: bool = False,  # noqa: ARG002
-        dtype: DTypeLike = np.float64,
-    ) -> Iterator[Tile]:
-        if not self.regions:
-            return
-        inside = np.array([region.rows(rows) for region in self.regions], dtype=dtype)
-        yield np.arange(self.places), np.arange(len(rows)), inside
+    def tiles(self, rows: Points, whole: bool = False, dtype: DTypeLike = float) -> Iterator[Tile]:  # noqa: ARG002
+        if self.regions:
+            inside = np.array([region.rows(rows) for region in self.regions], dtype=dtype)
+            yield np.arange(self.places), np.arange(len(rows)), inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +104,7 @@ class Neighbours(Weights):
     def places(self) -> int:
         return len(self.points)
 
-    def tiles(
-        self, rows: Points, *, whole: bool = False, dtype: DTypeLike = np.float64
-    ) -> Iterator[Tile]:
+    def tiles(self, rows: Points, whole: bool = False, dtype: DTypeLike = float) -> Iterator[Tile]:
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
         if whole:

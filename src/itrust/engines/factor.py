@@ -41,7 +41,6 @@ from itrust.engines.passes import (
 from itrust.engines.plan import (
     PILOT,
     Certificate,
-    Columns,
     Engine,
     KernelOutcome,
     NullMoments,
@@ -227,7 +226,8 @@ def make_plan(
     error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
     exact = LowRankPlan(kernel, points.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
     judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
-    return _finished(exact, gram, points.take(judges), judges, variances, tolerance)
+    values = gram.block(judges, judges)
+    return _finished(exact, points.take(judges), variances[judges], values, tolerance)
 
 
 class _Growing:
@@ -400,15 +400,9 @@ def _compress(
 
 
 def _finished(
-    plan: LowRankPlan,
-    gram: Gram,
-    judges: Points,
-    rows: IntArray,
-    variances: FloatArray,
-    tolerance: float,
+    plan: LowRankPlan, judges: Points, variances: FloatArray, exact: FloatArray, tolerance: float
 ) -> LowRankPlan:
     """Add the sampled error, and single precision where it costs nothing that counts."""
-    exact = gram.block(rows, rows)
     single_plan = replace(
         plan,
         blocks=tuple(
@@ -417,7 +411,7 @@ def _finished(
         dtype=np.float32,
     )
     double, single = plan.matrix(judges), single_plan.matrix(judges)
-    weights = np.sqrt(np.outer(variances[rows], variances[rows]))
+    weights = np.sqrt(np.outer(variances, variances))
     np.fill_diagonal(weights, 0.0)
     norm = float(np.linalg.norm(weights * exact))
     errors = [float(np.linalg.norm(weights * part)) for part in (exact - double, single - double)]
@@ -517,12 +511,7 @@ class LowRankPlan(Plan):
     def can_vary(self, moments: NullMoments) -> bool:  # noqa: ARG002
         return self.rank > 0
 
-    def outcome(
-        self,
-        sums: LowRankSums,
-        columns: Columns | None = None,  # noqa: ARG002
-        advance: Advance | None = None,  # noqa: ARG002
-    ) -> LowRankOutcome:
+    def outcome(self, sums: LowRankSums, advance: Advance | None = None) -> LowRankOutcome:  # noqa: ARG002
         squares = [np.square(s).sum(axis=0) for s in sums.forms]
         over_pairs = np.asarray(reduce(np.add, squares, 0 * sums.diagonal) - sums.diagonal)
         return LowRankOutcome(over_pairs, sums.diagonal, sums.expected, self, sums)

@@ -312,10 +312,8 @@ class Plan(ABC):
         """Give kernel values of some points as this plan has them."""
 
     @abstractmethod
-    def outcome(
-        self, sums: Any, columns: Columns | None = None, advance: Advance | None = None
-    ) -> KernelOutcome:
-        """Give the form of the data and of every draw, from sums or from residuals."""
+    def outcome(self, sums: Any, advance: Advance | None = None) -> KernelOutcome:
+        """Give the form of the data and of every draw, from sums or the `Columns` of all rows."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -493,8 +491,7 @@ class Engine(ABC):
             columns = Columns.of(whole, drawing, unit)
         sums = iter(totals.parts[len(works) :])
         kernels = tuple(
-            plan.outcome(None if plan.work is None else next(sums), columns, advance)
-            for plan in plans
+            plan.outcome(columns if plan.work is None else next(sums), advance) for plan in plans
         )
         return Outcome(tally, pair_weight, totals.parts[: len(works)], kernels)
 

@@ -83,12 +83,7 @@ class Tiles(Engine):
             )
         return Survey.of(source, Factor.pilot, min_rows)
 
-    def _plan(
-        self,
-        survey: Survey,
-        kernel: LocalKernel,
-        purpose: Purpose,  # noqa: ARG002
-    ) -> TiledPlan:
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> TiledPlan:  # noqa: ARG002
         sample = survey.source.in_memory
         assert sample is not None
         return TiledPlan(kernel, self, sample)
@@ -210,17 +205,10 @@ class TiledPlan(Plan):
         """Null variance of the form: 2 sum over i != j of P_ij^2 v_i v_j."""
         return 2 * float(self.tiles.forms(power_of(self.gram, 2), v[:, None])[0])
 
-    def outcome(
-        self,
-        sums: object,  # noqa: ARG002
-        columns: Columns | None = None,
-        advance: Advance | None = None,
-    ) -> TiledOutcome:
-        assert columns is not None
-        gram = self.gram
-        over_pairs = self.tiles.forms(gram, columns.residuals, advance)
-        diagonal, v = gram.diagonal(), columns.variances
-        return TiledOutcome(over_pairs, diagonal @ columns.squares, float(diagonal @ v), self, v)
+    def outcome(self, sums: Columns, advance: Advance | None = None) -> TiledOutcome:
+        over_pairs = self.tiles.forms(self.gram, sums.residuals, advance)
+        diagonal, v = self.gram.diagonal(), sums.variances
+        return TiledOutcome(over_pairs, diagonal @ sums.squares, float(diagonal @ v), self, v)
 
     def describe(self) -> str:
         return str(self.tiles)

@@ -42,8 +42,6 @@ class Null(ABC):
         Whether draws keep the dependence within clusters; others take rows as independent.
     keeps_residuals : bool
         Whether draws are the observed residuals times random numbers, so that they keep their size.
-    has_known_moments : bool
-        Whether labels are independent in its draws, so that moments of a check are closed forms.
     """
 
     exact: ClassVar[bool]
@@ -51,7 +49,6 @@ class Null(ABC):
     is_local_calibration: ClassVar[bool] = True
     keeps_clusters: ClassVar[bool] = False
     keeps_residuals: ClassVar[bool] = False
-    has_known_moments: ClassVar[bool] = True
 
     def to_dict(self) -> dict[str, Any]:
         """Give the name, the settings and whether it is exact, ready for JSON.

@@ -73,7 +73,6 @@ class Copula(RowwiseNull):
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "labels redrawn from the probabilities, alike within clusters"
     keeps_clusters: ClassVar[bool] = True
-    has_known_moments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.rho is not None and not 0 <= self.rho <= 1:

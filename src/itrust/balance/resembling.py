@@ -146,12 +146,8 @@ def at_hand(population: object, names: Sequence[str]) -> Pilot:
         shared = [name for name in names if name in population.names]
         return population.with_names(shared).pilot(AT_HAND)
     if not isinstance(population, Population):
-        raise InputError(
-            "{argument} must be a Population(p, x), not a {kind}",
-            argument="population",
-            value=population,
-            details={"kind": type(population).__name__},
-        )
+        problem = f"{{argument}} must be a Population(p, x), not a {type(population).__name__}"
+        raise InputError(problem, argument="population", value=population)
     n = population.n
     return Pilot(population.points, population.weights, n, tickets(0, n)).first(AT_HAND)
 
@@ -177,7 +173,8 @@ def compare_rows(
     ours = _independent(design, random)
     theirs = _thinned(compared.rows.weights, len(compared.population), random)
     ours, theirs = _some(ours, TESTED_LABELLED, random), _some(theirs, TESTED_POPULATION, random)
-    few, pvalue, differences = min(ours.size, theirs.size), math.nan, list[RowDifference]()
+    few, pvalue = min(int(ours.size), int(theirs.size)), math.nan
+    differences: list[RowDifference] = []
     if few >= MIN_ROWS:
         # Scales come from the rows that are permuted and no others, or they would tell who is who.
         both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
@@ -187,15 +184,13 @@ def compare_rows(
         pvalue = test.pvalue
         differences = _differences(compared, features, matrix, ours.size, test)
     else:
-        side = "the labelled rows" if ours.size < MIN_ROWS else "the population"
+        is_ours, rows = ours.size < MIN_ROWS, counted(few, "row")
+        side = "the labelled rows" if is_ours else "the population"
         if is_needed:
-            raise InputError(
-                "{few} of {side} can be compared with the others; at least {least} are needed",
-                argument="labelled" if ours.size < MIN_ROWS else "population",
-                count=int(few),
-                details={"few": counted(int(few), "row"), "side": side, "least": MIN_ROWS},
-            )
-        notes.append(FEW_NOTE.format(side=side, few=counted(int(few), "row")))
+            problem = f"{rows} of {side} can be compared with the others; at least {MIN_ROWS}"
+            argument = "labelled" if is_ours else "population"
+            raise InputError(f"{problem} are needed", argument=argument, count=few)
+        notes.append(FEW_NOTE.format(side=side, few=rows))
     balance = compared.plain_balance
     return Resemblance(
         pvalue=pvalue,

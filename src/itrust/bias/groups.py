@@ -365,12 +365,9 @@ def group_plan(
         raise InputError(problem, argument="simultaneous", value=simultaneous)
     chosen = names_of(names[0] if len(names) == 1 else names)
     if not chosen:
-        raise InputError(
-            "name the covariates to group by: {known}",
-            argument="names",
-            value=names,
-            details={"known": listed([*sample.names, PREDICTION])},
-        )
+        problem = "name the covariates to group by: {known}"
+        known = {"known": listed([*sample.names, PREDICTION])}
+        raise InputError(problem, argument="names", value=names, details=known)
     valued, notes = [], []
     for covariate in (Valued.of(redraws, name) for name in chosen):
         frequent = covariate if most is None else covariate.most_frequent(most)

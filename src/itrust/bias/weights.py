@@ -94,11 +94,8 @@ class Neighbours(Weights):
             problem = "{argument} must be at least 0 and below 1, not {value}"
             raise InputError(problem, argument="cut", value=self.cut)
         if not 0 < self.kernel.supremum < math.inf or self.kernel.is_positional:
-            raise InputError(
-                "a local bias needs a bounded kernel of values, such as RBF or Delta, not {value}",
-                argument="kernel",
-                value=self.kernel,
-            )
+            problem = "a local bias needs a bounded kernel of values, such as RBF or Delta"
+            raise InputError(f"{problem}, not {{value}}", argument="kernel", value=self.kernel)
 
     @property
     def places(self) -> int:

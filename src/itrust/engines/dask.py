@@ -100,21 +100,14 @@ class Dask(Engine):
         try:
             from distributed import Client
         except ImportError:
-            raise InputError(
-                "Dask is not installed; pip install 'itrust[dask]', or use {auto}",
-                argument="engine",
-                value=self,
-                details={"auto": Setting("engine", "auto")},
-            ) from None
+            problem = "Dask is not installed; pip install 'itrust[dask]', or use {auto}"
+            auto = {"auto": Setting("engine", "auto")}
+            raise InputError(problem, argument="engine", value=self, details=auto) from None
         try:
             return Client(self.client, timeout=self.patience)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
-            raise InputError(
-                "no Dask scheduler answers at {value} ({error})",
-                argument="client",
-                value=self.client,
-                details={"error": error},
-            ) from None
+            problem, why = "no Dask scheduler answers at {value} ({error})", {"error": error}
+            raise InputError(problem, argument="client", value=self.client, details=why) from None
 
     @property
     def in_memory(self) -> Engine:
@@ -192,11 +185,8 @@ class Dask(Engine):
 
 def _checked(source: Any) -> FileRows:
     if source.in_memory is not None:
-        raise InputError(
-            "Dask reads files; pass itrust.scan(...) instead of a Sample in memory",
-            argument="sample",
-            value=source,
-        )
+        problem = "Dask reads files; pass itrust.scan(...) instead of a Sample in memory"
+        raise InputError(problem, argument="sample", value=source)
     scan: FileRows = source
     return scan
 

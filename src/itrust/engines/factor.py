@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, InputError, IntArray
-from itrust.data import Pilot, Points, Rows, Source
+from itrust.data import Pilot, Points, Rows
 from itrust.engines.passes import (
     ALL,
     Additive,
@@ -104,15 +104,8 @@ class Factor(Engine):
         threads = 1 if self.threads is None else self.threads
         tolerance = TOLERANCE if self.tolerance is None else self.tolerance
         if not 0 < tolerance < 1 or min(self.max_rank, self.pilot, self.chunk, threads) < 1:
-            raise InputError(
-                "{engine}: tolerance in (0, 1), the rest at least 1",
-                argument="engine",
-                value=self,
-                details={"engine": repr(self)},
-            )
-
-    def _survey(self, source: Source, min_rows: int) -> Survey:
-        return Survey.of(source, self.pilot, min_rows)
+            problem, engine = "{engine}: tolerance in (0, 1), the rest at least 1", repr(self)
+            raise InputError(problem, argument="engine", value=self, details={"engine": engine})
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> LowRankPlan:
         # Landmarks come from random rows of the whole, always the same; no label is seen.
@@ -206,13 +199,13 @@ def make_plan(
     smooth, match = split_match(gram)
     codes = np.zeros(len(points), dtype=np.int64) if match is None else match.left
     is_judge = rng.permutation(len(points)) >= JUDGED_BY_THE_OTHERS * len(points)
-    is_candidate = ~is_judge
+    roles = np.stack([is_judge, ~is_judge])
     if len(points) < FEW_ROWS:  # then they are all rows, and all may be landmarks
-        is_judge[:], is_candidate[:] = True, True
+        roles[:] = True
     unit = weight_unit(pilot)
     variances = pilot.variances / unit**2
     importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
-    settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
+    settings = np.stack([importance, variances]), roles, max_rank
     growing = [
         _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
     ]
@@ -225,7 +218,7 @@ def make_plan(
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
     error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
     exact = LowRankPlan(kernel, points.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
-    judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
+    judges = np.flatnonzero(roles[0])[:SAMPLED_ROWS]
     values = gram.block(judges, judges)
     return _finished(exact, points.take(judges), variances[judges], values, tolerance)
 
@@ -234,20 +227,11 @@ class _Growing:
     """Pivoted Cholesky of one block of pilot rows, a few pivots at a time."""
 
     def __init__(
-        self,
-        smooth: Gram,
-        rows: IntArray,
-        diagonal: FloatArray,
-        importance: FloatArray,
-        variances: FloatArray,
-        is_judge: BoolArray,
-        is_candidate: BoolArray,
-        max_rank: int,
+        self, smooth: Gram, rows: IntArray, weights: FloatArray, roles: BoolArray, max_rank: int
     ) -> None:
-        self.smooth, self.rows = smooth, rows
-        self.weights = np.stack([importance[rows], variances[rows]])
-        self.is_judge, self.is_candidate = is_judge[rows], is_candidate[rows]
-        self.start = diagonal[rows]
+        self.smooth, self.rows, self.weights = smooth, rows, weights[:, rows]
+        self.is_judge, self.is_candidate = roles[:, rows]
+        self.start = smooth.diagonal()[rows]
         self.left = self.start.copy()
         self.pivots: list[int] = []
         room = min(max_rank, int(np.count_nonzero(self.is_candidate)))

@@ -267,16 +267,12 @@ class Tally(Additive):
     def refuse(self, pair_weight: float) -> None:
         """Refuse rows in files that a `Sample` would have refused."""
         if not self.positives.any() and len(self.other_labels) > 1:
-            raise InputError(
-                "{argument}: no label is the positive one; the labels are {others}",
-                argument="positive",
-                details={"others": listed(sorted(self.other_labels, key=str))},
-            )
+            problem = "{argument}: no label is the positive one; the labels are {others}"
+            others = listed(sorted(self.other_labels, key=str))
+            raise InputError(problem, argument="positive", details={"others": others})
         if pair_weight <= 0:
-            raise InputError(
-                "{argument} are zero in all rows but at most one; two rows must count",
-                argument="weights",
-            )
+            problem = "{argument} are zero in all rows but at most one; two rows must count"
+            raise InputError(problem, argument="weights")
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -338,9 +338,10 @@ def columns_at_once(survey: Survey, plans: Sequence[Plan], others: int = 0) -> i
 class Engine(ABC):
     """Who computes the quadratic forms.
 
-    An engine of one's own implements `_survey`, `_plan` and `_pass`, and `_describe` if it has
-    more to say than its plans. `_pass` takes a `Job` and gives its `Totals`, which
-    `accumulate_all` adds up over chunks of rows; all three are in `itrust.engines`.
+    An engine of one's own implements `_plan` and `_pass`, `_survey` if rows are not chosen on this
+    machine, and `_describe` if it has more to say than its plans. `_pass` takes a `Job` and gives
+    its `Totals`, which `accumulate_all` adds up over chunks of rows; all three are in
+    `itrust.engines`.
     """
 
     takes_kernels_in_full: ClassVar[bool] = False
@@ -406,9 +407,8 @@ class Engine(ABC):
         Survey
             What the other methods take.
         """
-        size = PILOT if self.factor_of_all is None else self.factor_of_all.pilot
-        rows = extract.pilot(max(size, POINTS))
-        return Survey(extract.source, rows, rows.first(size), extract.parts)
+        rows = extract.pilot(max(self._pilot, POINTS))
+        return Survey(extract.source, rows, rows.first(self._pilot), extract.parts)
 
     def plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None) -> Plan:
         """Decide how a kernel is evaluated, from predictions and covariates alone.
@@ -495,8 +495,13 @@ class Engine(ABC):
         )
         return Outcome(tally, pair_weight, totals.parts[: len(works)], kernels)
 
-    @abstractmethod
-    def _survey(self, source: Source, min_rows: int) -> Survey: ...
+    @property
+    def _pilot(self) -> int:
+        """Rows that landmarks are chosen from."""
+        return PILOT if self.factor_of_all is None else int(self.factor_of_all.pilot)
+
+    def _survey(self, source: Source, min_rows: int) -> Survey:
+        return Survey.of(source, self._pilot, min_rows)
 
     @abstractmethod
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...

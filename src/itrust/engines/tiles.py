@@ -66,22 +66,18 @@ class Tiles(Engine):
 
     def __post_init__(self) -> None:
         if self.tile < 1 or (self.threads is not None and self.threads < 1):
-            raise InputError(
-                "{value}: tile and threads must be at least 1", argument="engine", value=self
-            )
+            problem = "{value}: tile and threads must be at least 1"
+            raise InputError(problem, argument="engine", value=self)
 
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
 
     def _survey(self, source: Source, min_rows: int) -> Survey:
         if source.in_memory is None:
-            raise InputError(
-                "tiles need a Sample in memory; use scan.load() or {auto}",
-                argument="engine",
-                value=self,
-                details={"auto": Setting("engine", "auto")},
-            )
-        return Survey.of(source, Factor.pilot, min_rows)
+            problem = "tiles need a Sample in memory; use scan.load() or {auto}"
+            auto = {"auto": Setting("engine", "auto")}
+            raise InputError(problem, argument="engine", value=self, details=auto)
+        return super()._survey(source, min_rows)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> TiledPlan:  # noqa: ARG002
         sample = survey.source.in_memory
@@ -296,9 +292,6 @@ class Auto(Engine):
     kernel on up to 60,000 rows. What needs all rows at once takes tiles. A dictionary of checks on
     many rows takes the factor with an error of 5 % (`Factor`).
     """
-
-    def _survey(self, source: Source, min_rows: int) -> Survey:
-        return Survey.of(source, Factor.pilot, min_rows)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         n, null = survey.n, purpose.null

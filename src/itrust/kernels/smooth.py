@@ -100,12 +100,9 @@ class SmoothKernel(Kernel):
                 )
         if isinstance(self.width, tuple) and len(self.width) != len(columns):
             widths = f"{name} has {counted(len(self.width), 'width')}"
-            raise InputError(
-                f"{widths} for {counted(len(columns), 'column')}: {{names}}",
-                argument="width",
-                value=self.width,
-                details={"names": listed([column.name for column in columns])},
-            )
+            problem = f"{widths} for {counted(len(columns), 'column')}: {{names}}"
+            names = {"names": listed([column.name for column in columns])}
+            raise InputError(problem, argument="width", value=self.width, details=names)
 
     def describe(self, names: Sequence[str]) -> str:
         if not isinstance(self.width, tuple) or len(self.width) != len(names):
@@ -224,9 +221,8 @@ class Matern(SmoothKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nu not in (1.5, 2.5):
-            raise InputError(
-                "Matern has nu = 1.5 or 2.5, not {value}", argument="nu", value=self.nu
-            )
+            problem = "Matern has nu = 1.5 or 2.5, not {value}"
+            raise InputError(problem, argument="nu", value=self.nu)
 
     def _profile(self, distance: FloatArray) -> FloatArray:
         a = math.sqrt(2 * self.nu) * distance
@@ -248,9 +244,8 @@ class RationalQuadratic(SmoothKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.alpha < math.inf:
-            raise InputError(
-                "RationalQuadratic needs alpha > 0, not {value}", argument="alpha", value=self.alpha
-            )
+            problem = "RationalQuadratic needs alpha > 0, not {value}"
+            raise InputError(problem, argument="alpha", value=self.alpha)
 
     def _profile(self, distance: FloatArray) -> FloatArray:
         return (1 + distance**2 / (2 * self.alpha)) ** -self.alpha

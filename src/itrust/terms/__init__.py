@@ -2,6 +2,7 @@
 
 from itrust.terms.functions import (
     Absent,
+    ColumnName,
     Curve,
     Described,
     Features,
@@ -11,12 +12,19 @@ from itrust.terms.functions import (
     Precision,
     Product,
     ProductName,
+    Reading,
     Shape,
     Slope,
     Term,
+    UnitScale,
     Wave,
+    columns_by_name,
+    fading,
     frequent_values,
+    interpolated,
     plain_features,
+    read,
+    scales_of,
 )
 from itrust.terms.limits import (
     CHECKED_LEVELS,
@@ -28,14 +36,4 @@ from itrust.terms.limits import (
     SHOWN_LEVELS,
     WATCHED_CROSSED,
     WATCHED_LEVELS,
-)
-from itrust.terms.scales import (
-    ColumnName,
-    Reading,
-    UnitScale,
-    columns_by_name,
-    fading,
-    interpolated,
-    read,
-    scales_of,
 )

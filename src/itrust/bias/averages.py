@@ -288,9 +288,8 @@ def average_all(
     engine = engine or as_engine("auto")
     survey = survey or engine.survey(source)
     part = PlacesPart.of(sets, survey.n, draws, seed, survey.unit)
-    with progress_bar(
-        title, work_of_parts(survey, [part], draws), None if draws else False
-    ) as advance:
+    amount = work_of_parts(survey, [part], draws)
+    with progress_bar(title, amount, None if draws else False) as advance:
         (averages,) = run_together(engine, survey, [part], Bernoulli(), draws, seed, advance)
     return list(averages)
 

@@ -40,7 +40,7 @@ from itrust.data import (
     level_of,
 )
 from itrust.kernels import LocalKernel
-from itrust.terms import SHOWN_LEVELS
+from itrust.terms import SHOWN_LEVELS, frequent_values
 
 MAX_PLACES = 2**13  # whose sums over all draws are held at once
 BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
@@ -75,13 +75,13 @@ class Axis:
 def axis_of(column: Column, points: int) -> Axis:
     """A grid of so many points, or the most frequent levels."""
     checked_count(points, "points", at_least=2)
-    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    values, _ = frequent_values(column)
     if has_order(column):
-        grid = np.linspace(float(values[0]), float(values[-1]), points)
+        grid = np.linspace(float(values.min()), float(values.max()), points)
         if (np.round(values) == values).all():
             grid = np.unique(np.round(grid))  # nobody is 21.3 years old
         return Axis(Column(column.name, column.kind, grid), ())
-    frequent = np.sort(values[np.argsort(-counts, kind="stable")][:SHOWN_LEVELS])
+    frequent = np.sort(values[:SHOWN_LEVELS])
     levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
     if column.is_category:
         return Axis(levels, tuple(str(levels.cell(k)) for k in range(len(levels))))

@@ -45,7 +45,7 @@ from itrust.data import (
     level_of,
 )
 from itrust.engines import EngineChoice
-from itrust.terms import SEARCHED_LEVELS
+from itrust.terms import SEARCHED_LEVELS, frequent_values
 
 PARTS = 16
 MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken together
@@ -338,7 +338,7 @@ class _Axis:
             known, levels = len(edges) - 1, list[Predicate]()
             chosen = list(_ranges(column, edges, values))
         else:
-            frequent = values[np.argsort(-counts, kind="stable")][:SEARCHED_LEVELS]
+            frequent = frequent_values(column)[0][:SEARCHED_LEVELS]
             known, levels = len(frequent), [level_of(column, value) for value in frequent]
             number = dict(zip(frequent.tolist(), range(known), strict=True))
             rare = known + int(missing.any())  # after the cell of missing values

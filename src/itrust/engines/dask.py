@@ -51,6 +51,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 KEPT_BYTES = 2**28
 
 Item = TypeVar("Item")
+Done = Callable[[int], None]  # told which of some tasks is done
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,7 @@ def lots_of(parts: Sequence[FilePart], sizes: Sequence[int], enough: int) -> lis
     return lots
 
 
-def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Callable[[int], None]:
+def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Done:
     """Tell of the rows of a piece that is done."""
 
     def done(number: int) -> None:
@@ -327,7 +328,7 @@ class Cluster:
         futures: list[Any] = self.client.map(function, *items, pure=False, **how)
         return futures
 
-    def wait(self, futures: list[Any], done: Callable[[int], None] | None = None) -> None:
+    def wait(self, futures: list[Any], done: Done | None = None) -> None:
         """Wait until all answers are there; raise the error of the first call that has one."""
         error: BaseException | None = None
         self._waiting = dict(enumerate(futures))
@@ -356,18 +357,14 @@ class Cluster:
         if error is not None:
             raise error
 
-    def answers(self, futures: list[Any], done: Callable[[int], None] | None = None) -> list[Any]:
+    def answers(self, futures: list[Any], done: Done | None = None) -> list[Any]:
         """Wait for answers and fetch them."""
         self._held = list(futures)
         self.wait(futures, done)
         return self._fetched()
 
     def sum(
-        self,
-        function: Callable[..., Any],
-        items: Sequence[Any],
-        done: Callable[[int], None],
-        **how: Any,
+        self, function: Callable[..., Any], items: Sequence[Any], done: Done, **how: Any
     ) -> Any:
         """Add up a function of every item, in pairs, on the workers."""
         leaves = self.map(function, items, **how)

@@ -91,7 +91,7 @@ def test_a_note_names_the_choice_until_it_is_made():
         ({"categories": "rase"}, "categories: there is no column 'rase'; did you mean 'race'"),
         ({"categories": "race", "numbers": "race"}, "'race' cannot be numbers and categories"),
         ({"value_labels": {"race": {}}}, "value_labels must say by column what each code means"),
-        ({"categories": [1]}, "categories must be names of columns"),
+        ({"categories": [1]}, "categories takes the name of a column"),
         ({"na_values": [None]}, "na_values must be numbers or texts"),
         ({"where": "agee > 3"}, "where: there is no column 'agee'; did you mean 'age'"),
         ({"where": "age > 300"}, "where: 0 rows of 400 satisfy 'age > 300'"),

@@ -204,7 +204,7 @@ WRONG = [
     (dict(y=[1], p=[0.5]), r"at least 2 rows; this one has 1"),
     (dict(y=[], p=[]), r"at least 2 rows; this one has 0"),
     (dict(y=Y, p=np.full((3, 2), 0.5)), r"prob has two columns; pass the positive"),
-    (dict(y=Y, p=np.full((3, 2), 0.4), positive=1), r"must sum to 1; row 0 has \[0.4 0.4\]"),
+    (dict(y=Y, p=np.full((3, 2), 0.4), positive=1), r"must sum to 1; those of row 0 sum to 0.8"),
     (
         dict(y=Y, p=np.full((3, 3), 0.4), positive=1),
         r"prob must be one column, not an array of shape \(3, 3\)",

@@ -23,7 +23,6 @@ from itrust.data.file_set import FileSet
 from itrust.data.formats import (
     AS_SEEN,
     Delimited,
-    Format,
     TextForm,
     format_of,
     known_format,
@@ -160,7 +159,9 @@ class FileCopy:
         """The number of the first row, all columns as they stand, and those that are read."""
         first = 0
         whole = _in_chunks(self.source.untouched(self.stored.column_names))
-        for frame in _in_chunks(self._frames()):
+        batches = (pa.Table.from_batches([batch]) for batch in self.source.rows(self.read))
+        frames = (without_codes(_promoted(self.typed, rows), self.na_values) for rows in batches)
+        for frame in _in_chunks(frames):
             rows = next(whole, None)
             if rows is None or rows.num_rows != frame.num_rows:
                 raise self._changed()
@@ -176,11 +177,6 @@ class FileCopy:
         """The error about files whose columns have different numbers of rows."""
         self.source.snapshot.refuse_changes()
         return refused(self.source.files[0], "{file} cannot be read twice alike; is it whole?")
-
-    def _frames(self) -> Iterator[pa.Table]:
-        for batch in self.source.rows(self.read):
-            rows = _promoted(self.typed, pa.Table.from_batches([batch]))
-            yield without_codes(rows, self.na_values)
 
     def _as_stored(self, whole: pa.Table, frame: pa.Table) -> pa.Table:
         if self.gets_types:
@@ -221,8 +217,11 @@ def prepare_copy(
     gets_types = target.has_types and not given.has_types
     if gets_types:
         stored = _with_types(stored, typed, source, advance)
-    elif unsettled := _unsettled(stored, given, target):
-        stored = _settled(stored, unsettled, source, advance)
+    elif not given.types_last:  # only the rows tell what columns hold
+        stored = _settled(stored, stored.column_names, source, advance)
+    elif target.one_dictionary:
+        fields = [field for field in stored.schema if pa.types.is_dictionary(field.type)]
+        stored = _settled(stored, [field.name for field in fields], source, advance)
     form = AS_SEEN
     if isinstance(given, Delimited) and format_of(out) == format_of(first):
         with reading(first):
@@ -258,18 +257,10 @@ def _promoted(like: pa.Table, rows: pa.Table) -> pa.Table:
     return _joined([like, rows]).unify_dictionaries()
 
 
-def _unsettled(stored: pa.Table, source: Format, target: Format) -> list[str]:
-    """Columns of which only the rows tell what they hold."""
-    if not source.types_last:
-        return list(stored.column_names)
-    fields = [field for field in stored.schema if pa.types.is_dictionary(field.type)]
-    return [field.name for field in fields] if target.one_dictionary else []
-
-
 def _settled(stored: pa.Table, names: list[str], source: FileSet, advance: Advance) -> pa.Table:
     """The columns with types and dictionaries that hold the rows of all files."""
     columns = stored.select(names)
-    for rows in source.untouched(names):
+    for rows in source.untouched(names) if names else ():
         columns = _promoted(columns, rows).slice(0, 0)
         advance(rows.num_rows)
     for name in names:

@@ -48,6 +48,7 @@ from itrust.data.encoding import (
     refuse_missing_rows,
     refuse_rows,
     same_length,
+    whole,
 )
 from itrust.data.selection import as_arrays, lacking_in, taken
 
@@ -506,7 +507,7 @@ class Ids:
     def named(self, row: int) -> str:
         """The unit of a row in words, such as 7 or (7, 'b')."""
         ids = [levels[codes[row]] for _, levels, codes in self.columns]
-        words = [str(v) if isinstance(v, date) else shown(_whole(v)) for v in ids]
+        words = [str(v) if isinstance(v, date) else shown(whole(v)) for v in ids]
         return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
     def hashed(self) -> IntArray:
@@ -523,15 +524,10 @@ class Ids:
         return (mixed & BITS).astype(np.int64)
 
 
-def _whole(value: Any) -> Any:
-    """Whole numbers as such: files may hold them as decimals, and True is 1 as in Python."""
-    return int(value) if isinstance(value, bool | int | float) and value % 1 == 0 else value
-
-
 def _digest(value: Any) -> int:
     """64 bits of a value."""
     kind = "text" if isinstance(value, str) else "other"
-    text = f"{kind} {_whole(value)}".encode()
+    text = f"{kind} {whole(value)}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 

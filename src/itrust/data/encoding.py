@@ -79,9 +79,8 @@ class Kinds:
         cls, categories: object = (), numbers: object = (), value_labels: object = None
     ) -> Kinds:
         """Read what a user said; a column cannot be both."""
-        made = cls(
-            _names(categories, CATEGORIES), _names(numbers, NUMBERS), _labels(value_labels or {})
-        )
+        codes, quantities = texts_of(categories, CATEGORIES), texts_of(numbers, NUMBERS)
+        made = cls(codes, quantities, _labels(value_labels or {}))
         for argument in (CATEGORIES, LABELS):
             both = [name for name in getattr(made, argument) if name in made.numbers]
             if both:
@@ -107,13 +106,15 @@ class Kinds:
 PLAIN = Kinds()
 
 
-def _names(given: object, argument: str) -> tuple[str, ...]:
+def texts_of(given: object, argument: str) -> tuple[str, ...]:
+    """One name of a column, several or none; anything else is refused."""
     names = () if given is None else (given,) if isinstance(given, str) else given
     names = tuple(names) if isinstance(names, Iterable) else (names,)
-    if not all(isinstance(name, str) for name in names):
-        problem = "{argument} must be names of columns, not {value}"
-        raise InputError(problem, argument=argument, value=given)
-    return tuple(dict.fromkeys(names))
+    for name in names:
+        if not isinstance(name, str):
+            problem = "{argument} takes the name of a column or a list of names, not {value}"
+            raise InputError(problem, argument=argument, value=name)
+    return names
 
 
 def _labels(given: object) -> dict[str, Labels]:
@@ -541,6 +542,11 @@ def whole_numbers(array: pa.Array) -> pa.Array:
     whole = pc.all(pc.equal(numbers, pc.round(numbers))).as_py()
     exact = (pc.max(pc.abs(numbers)).as_py() or 0.0) < 2**53
     return numbers.cast(pa.int64()) if whole and exact else array
+
+
+def whole(value: Any) -> Any:
+    """Whole numbers as such: files may hold them as decimals, and True is 1 as in Python."""
+    return int(value) if isinstance(value, bool | int | float) and value % 1 == 0 else value
 
 
 def as_numbers(array: pa.Array, what: Subject) -> pa.Array:

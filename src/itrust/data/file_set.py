@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import Code, InputError, IntArray, counted
-from itrust.data.encoding import Kinds, all_labelled, kind_of
+from itrust.data.encoding import Kinds, all_labelled, decoded, kind_of
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
@@ -175,11 +175,6 @@ class Partitions:
     def __contains__(self, name: object) -> bool:
         return name in self.types
 
-    def only(self, files: Iterable[Path]) -> Partitions:
-        """The same for some files; keys have the types that they have in all files."""
-        values = {path: self.values[path] for path in files if path in self.values}
-        return replace(self, values=values)
-
     def value_of(self, key: str, path: Path) -> pa.Scalar:
         """The value of a key for all rows of a file; refuses a file whose folders lack it."""
         if key not in self.values.get(path, {}):
@@ -244,10 +239,7 @@ def _refuse_contradiction(
     column: pa.Array, text: str | None, name: str, path: Path, offset: int
 ) -> None:
     """Raise unless all cells of a column hold what the folder says."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
+    column = decoded(column)
     if text is None:
         same = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     else:
@@ -308,10 +300,6 @@ class Snapshot:
             with reading(path):
                 states[path] = FileState.of(path)
         return cls(states, tuple(location for location in locations if not location.is_file))
-
-    def only(self, files: Iterable[Path]) -> Snapshot:
-        """The same for some files, whatever else is in their folders."""
-        return Snapshot({path: self.states[path] for path in files})
 
     @contextmanager
     def unchanged(self, path: Path) -> Iterator[None]:
@@ -426,8 +414,10 @@ class FileSet:
         return cls(files, form, Partitions.of(named), snapshot)
 
     def only(self, *files: Path) -> FileSet:
-        """The same with some of the files."""
-        partitions, snapshot = self.partitions.only(files), self.snapshot.only(files)
+        """The same with some of the files; keys have the types that they have in all of them."""
+        keys = {path: pairs for path, pairs in self.partitions.values.items() if path in files}
+        snapshot = Snapshot({path: self.snapshot.states[path] for path in files})
+        partitions = replace(self.partitions, values=keys)
         return replace(self, files=files, partitions=partitions, snapshot=snapshot)
 
     @cached_property

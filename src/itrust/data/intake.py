@@ -53,10 +53,11 @@ from itrust.data.rows import Rows
 from itrust.data.selection import (
     RowSelection,
     Selected,
+    SelectionCounts,
     as_arrays,
-    complete_rows,
     lacking_in,
     read_na_values,
+    taken,
 )
 from itrust.data.units import AUTO, UnitColumn, read_units, replicate_columns, unit_columns
 
@@ -235,8 +236,13 @@ def _lacking_nothing(given: dict[str, Any], covariates: tuple[Column, ...]) -> S
         masks[column.name] = column.missing | masks.get(column.name, False)
     if len({mask.size for mask in masks.values()}) > 1:
         return Selected(given)  # columns of different lengths are told as such, later
-    selected = complete_rows(arrays, masks)
-    return Selected(given) if selected.rows is None else selected
+    keep = ~np.any(list(masks.values()), axis=0)
+    if keep.all():
+        return Selected(given)
+    rows, lacking = np.flatnonzero(keep), {name: int(mask.sum()) for name, mask in masks.items()}
+    counts = SelectionCounts(keep.size, keep.size, rows.size, lacking)
+    counts.refuse_few()
+    return Selected(taken(arrays, rows), rows, counts)
 
 
 def read_covariates(

@@ -135,7 +135,7 @@ def one_against_the_rest(known: Sequence[Any], positive: object) -> tuple[str, .
 def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Values for a message: whole numbers as such, although CSV files are read as decimals."""
     whole = all(isinstance(value, float) and value.is_integer() for value in values)
-    return tuple(int(value) for value in values) if whole else values
+    return tuple(map(int, values)) if whole else values
 
 
 def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, known: str) -> InputError:
@@ -178,15 +178,9 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
             settings=[Setting("positive")],
             **PROB.fields,
         )
-    off = np.abs(matrix.sum(axis=1) - 1) > 1e-6
-    if off.any():
-        row = int(np.argmax(off))
-        raise _wrong(
-            "{argument}: the two columns must sum to 1; {row} has {sum}",
-            tuple(matrix[row].tolist()),
-            sum=str(matrix[row]),
-        ).at(row=row)
     known = names or [str(value) for value in values]  # scikit-learn sorts the labels
+    if (np.abs(matrix.sum(axis=1) - 1) > SUM_TOLERANCE).any():
+        raise _wrong_sum(matrix, tuple(known))
     if str(positive) not in known or len(known) != 2:
         raise _wrong(
             "{argument} has the two columns {known}, and it is not clear which one is {value}; "
@@ -476,23 +470,18 @@ def class_position(classes: tuple[Any, ...], name: Any) -> int:
 
 def _stacked(columns: Mapping[Any, object]) -> FloatArray:
     """Columns of numbers as one array (n, K), NaN where missing."""
-    numbers = [_class_numbers(values, name) for name, values in columns.items()]
+    numbers = []
+    for name, values in columns.items():
+        try:
+            numbers.append(encode_numbers(values, PROB, lacking=True))
+        except InputError as error:
+            problem, details = f"class {{name}}: {error.problem}", error.details
+            raise error.at(problem=problem, details=details | {"name": shown(name)}) from None
     sizes = [values.size for values in numbers]
     if len(set(sizes)) > 1:
         told = listed(sizes)
         raise _wrong(f"the columns of {{argument}} must have the same number of rows, not {told}")
     return np.array(numbers).T
-
-
-def _class_numbers(values: object, name: Any) -> FloatArray:
-    """The probabilities of one class, NaN where missing; what is wrong is told with its name."""
-    try:
-        return encode_numbers(values, PROB, lacking=True)
-    except InputError as error:
-        raise error.at(
-            problem=f"class {{name}}: {error.problem}",
-            details={**error.details, "name": shown(name)},
-        ) from None
 
 
 def _as_numbers(p: object) -> FloatArray:

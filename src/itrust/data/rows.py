@@ -266,11 +266,6 @@ class Rows:
         return [column.name for column in self.columns if column.is_category]
 
     @property
-    def most_frequent(self) -> Any:
-        """The class with the most labels."""
-        return self.classes[int(self.counts.argmax())]
-
-    @property
     def positives(self) -> str:
         """What positives are called: "owner = 1", or "positives" where the label has no name."""
         return "positives" if self.label is None else f"{self.label} = {self.classes[1]}"

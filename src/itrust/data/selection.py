@@ -288,18 +288,6 @@ def lacking_in(given: Mapping[str, Any]) -> dict[str, BoolArray]:
     }
 
 
-def complete_rows(given: dict[str, Any], masks: Mapping[str, BoolArray]) -> Selected:
-    """The rows that lack nothing."""
-    keep = ~np.any(list(masks.values()), axis=0)
-    rows = np.flatnonzero(keep)
-    if rows.size == keep.size:
-        return Selected(given)
-    lacking = {name: int(mask.sum()) for name, mask in masks.items()}
-    counts = SelectionCounts(keep.size, keep.size, rows.size, lacking)
-    counts.refuse_few()
-    return Selected(taken(given, rows), rows, counts)
-
-
 def as_arrays(given: Mapping[str, object]) -> dict[str, Any]:
     """What comes in beside covariates: an Arrow column, several by name, or a matrix."""
     return {name: _arrays(value, name) for name, value in given.items() if value is not None}

@@ -127,7 +127,6 @@ class Census:
     highest: float
     labels: IntArray  # rows of every class
     impossible: IntArray  # by outcome, rows whose label had probability 0
-    never: int  # rows whose own class had probability 0
     uncertain: int  # rows with a probability between 0 and 1
     counts: Mapping[str, ValueCounts]
 
@@ -141,8 +140,6 @@ class Census:
         """Count some rows, which have these weights."""
         p, outcomes = rows.predictions, range(rows.predictions.shape[1])
         marked = [called_impossible(rows.outcome(k).y, p[:, k], weights) for k in outcomes]
-        chosen = p[np.arange(rows.n), rows.codes] if rows.several and rows.labelled else None
-        never = marked[0] if chosen is None else called_impossible(1, chosen, weights)
         labels = rows.counts if rows.labelled else np.zeros(len(rows.classes), dtype=np.int64)
         return cls(
             n=rows.n,
@@ -152,7 +149,6 @@ class Census:
             highest=float(p.max(initial=-np.inf)),
             labels=labels,
             impossible=np.array([np.count_nonzero(own) for own in marked]),
-            never=int(np.count_nonzero(never)),
             uncertain=int(np.count_nonzero(((p > 0) & (p < 1)).any(axis=1))),
             counts={column.name: ValueCounts.of(column) for column in rows.columns},
         )

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +44,7 @@ from itrust.data.encoding import (
     refuse_missing_rows,
     rows_not_cast,
     same_length,
+    texts_of,
     whole_numbers,
 )
 
@@ -253,23 +253,12 @@ def unit_columns(
     named: str | Sequence[str] | None, known: Sequence[str], argument: str
 ) -> tuple[UnitColumn, ...]:
     """The columns that were named, all of them there; a column called "week(date)" wins."""
-    units = tuple(_unit_column(text, known, argument) for text in _texts(named, argument))
+    units = tuple(_unit_column(text, known, argument) for text in texts_of(named, argument))
     twice = [unit.text for unit, count in Counter(units).items() if count > 1]
     if twice:
         problem = "{argument} names {twice} more than once"
         raise InputError(problem, argument=argument, twice=listed(twice))
     return units
-
-
-def _texts(named: object, argument: str) -> list[str]:
-    """One name, several or none; anything else is refused."""
-    names: Any = [] if named is None else named
-    texts: list[Any] = list(names) if isinstance(names, list | tuple) else [names]
-    for text in texts:
-        if not isinstance(text, str):
-            problem = "{argument} takes the name of a column or a list of names, not {value}"
-            raise InputError(problem, argument=argument, value=text)
-    return texts
 
 
 def column_named(text: str, known: Sequence[str]) -> str:
@@ -300,7 +289,7 @@ def replicate_columns(
 ) -> list[str]:
     """Columns by names or patterns such as "REPWT*"; `taken` are roles, with their columns."""
     names: dict[str, None] = {}
-    for text in _texts(named, "replicate_weights"):
+    for text in texts_of(named, "replicate_weights"):
         names |= dict.fromkeys([text] if text in known else _matching(text, known))
     for role, name in taken:
         if name in names:

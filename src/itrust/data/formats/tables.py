@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from itrust._core import AnyArray, FloatArray, InputError, free_memory, listed
+from itrust.data.encoding import whole
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
@@ -449,7 +450,7 @@ class Statistical(Format):
             if self._unit(about, name) is None:
                 ranges = about.missing_ranges.get(name, [])
                 found[name] = {
-                    _whole(code): text
+                    whole(code): text
                     for code, text in labels.items()
                     if isinstance(code, str) == is_text  # a letter is one of .a to .z
                     and not any(one["lo"] <= code <= one["hi"] for one in ranges)
@@ -564,8 +565,3 @@ def _rows_at_once(about: Any, names: Sequence[str]) -> int:
     """How many rows take little memory, however wide their texts are."""
     width = sum(max(about.variable_storage_width.get(name, 0), VALUE_BYTES) for name in names)
     return max(1, min(BATCH_ROWS, MAX_BYTES // max(int(width), 1)))
-
-
-def _whole(code: Any) -> Any:
-    """1.0 as 1: codes are counted in whole numbers."""
-    return int(code) if isinstance(code, float) and code.is_integer() else code

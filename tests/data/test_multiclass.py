@@ -236,7 +236,7 @@ def test_rows_and_columns_are_taken_together():
     assert s.weights_or_ones.mean() == pytest.approx(1)
     with pytest.raises(InputError, match="there is no covariate 'prediction'"):
         s.where("prediction > 0.5")
-    with pytest.raises(InputError, match="0 of 300 rows meet"):
+    with pytest.raises(InputError, match="0 rows of 300 satisfy"):
         s.where("age > 1000")
 
 

@@ -443,7 +443,7 @@ def test_a_covariate_that_is_called_prediction_goes_before():
         ('regoin == "s"', "there is no covariate 'regoin' .did you mean 'region'"),
         ('region == "south"', "'region' has no level 'south'"),
         ('age < "x"', "'age' is a number; compare it with one"),
-        ("age > 60", "1 of 6 rows meet the condition age > 60; a sample needs at least 2"),
+        ("age > 60", "condition: 1 row of 6 satisfies 'age > 60'; a sample needs at least 2"),
         ("age >", "expected a value, not the end at character 6"),
         ("age > 3 & age < 5", "there is no use for '&' in a condition: write and"),
         ("", "a condition is text such as"),

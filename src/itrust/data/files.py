@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
 from itrust.data.design import design_notes
-from itrust.data.encoding import frame_columns
+from itrust.data.encoding import frame_columns, kind_of
 from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
 from itrust.data.intake import WRONG_ROLE, MissingRule, Roles, refuse_copies, rows_of_columns
@@ -284,8 +284,7 @@ class FileRows:
         if self.label is None:
             positive = None
         elif not self.roles.kinds.value_labels.get(self.label):
-            kind = _type_of(self.file_set, self.label)
-            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            is_text = kind_of(_type_of(self.file_set, self.label)) == "text"
             positive = str(positive) if is_text else positive
         return self._with_roles(prob=(self.roles.prob[k],), classes=(), positive=positive)
 

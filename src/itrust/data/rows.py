@@ -32,6 +32,7 @@ from itrust.data.grammar import as_condition
 from itrust.data.oddities import covariate_notes
 from itrust.data.predicates import PREDICTION, Predicate, column_of
 from itrust.data.probabilities import REST, class_position, read_predictions, rounding_note
+from itrust.data.selection import refuse_few_inside
 from itrust.data.survey import Census, Extract, Pilot, rows_at_hand, rows_of_runs, whole_runs
 from itrust.data.units import Units
 
@@ -440,15 +441,7 @@ class Rows:
         predicate = as_condition(condition)
         predicate.check(points)
         rows = np.flatnonzero(predicate.rows(points))
-        if rows.size < 2:
-            raise InputError(
-                "{count} of {all} rows meet the condition {formula}; a sample needs at least 2",
-                argument="condition",
-                value=condition,
-                count=rows.size,
-                all=self.n,
-                formula=predicate.formula,
-            )
+        refuse_few_inside(rows.size, self.n, predicate, "condition")
         return self.take(rows)
 
     def with_columns(self, columns: tuple[Column, ...]) -> Self:

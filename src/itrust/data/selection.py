@@ -88,15 +88,8 @@ class RowSelection:
         if self.where is not None:
             keep = self._inside({name: arrays[name] for name in read}, prob, check=not partial)
         inside, lacking = int(keep.sum()), {}
-        if not partial and self.where is not None and inside < 2:
-            raise InputError(
-                "{argument}: {found} of {n} {verb} {value}; a sample needs at least 2",
-                argument=WHERE,
-                value=self.where.formula,
-                found=counted(inside, "row"),
-                n=keep.size,
-                verb="satisfies" if inside == 1 else "satisfy",
-            )
+        if not partial and self.where is not None:
+            refuse_few_inside(inside, keep.size, self.where, WHERE)
         if self.drop:
             masks = {name: missing_in(arrays[name]) & keep for name in roles}
             lacking = {name: int(mask.sum()) for name, mask in masks.items()}
@@ -134,6 +127,14 @@ class RowSelection:
             if not leaf.names <= {PREDICTION} - by_name.keys():
                 leaf.check(points)
         return self.where.rows(points)
+
+
+def refuse_few_inside(inside: int, n: int, where: Predicate, argument: str) -> None:
+    """Raise if hardly any of n rows meets a condition."""
+    if inside < 2:
+        rows = f"{counted(inside, 'row')} of {n:,} {'satisfies' if inside == 1 else 'satisfy'}"
+        problem = "{argument}: {rows} {value}; a sample needs at least 2"
+        raise InputError(problem, argument=argument, value=where.formula, count=inside, rows=rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +183,9 @@ class SelectionCounts:
             self.n + other.n,
             self.inside + other.inside,
             self.kept + other.kept,
-            _summed(self.lacking, other.lacking),
-            _summed(self.blanked, other.blanked),
+            Counter(self.lacking) + Counter(other.lacking),
+            Counter(self.blanked) + Counter(other.blanked),
         )
-
-
-def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 @dataclass(frozen=True, eq=False)

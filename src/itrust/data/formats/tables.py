@@ -444,18 +444,18 @@ class Statistical(Format):
     def value_labels(self, path: Path) -> dict[str, dict[Any, str]]:
         """What codes mean, without those that stand for a missing value."""
         about = self._about(path, user_missing=True)
-        found: dict[str, dict[Any, str]] = {}
+        meanings: dict[str, dict[Any, str]] = {}
         for name, labels in about.variable_value_labels.items():
             is_text = about.readstat_variable_types[name] == "string"
             if self._unit(about, name) is None:
                 ranges = about.missing_ranges.get(name, [])
-                found[name] = {
+                meanings[name] = {
                     whole(code): text
                     for code, text in labels.items()
                     if isinstance(code, str) == is_text  # a letter is one of .a to .z
                     and not any(one["lo"] <= code <= one["hi"] for one in ranges)
                 }
-        return {name: labels for name, labels in found.items() if labels}
+        return {name: labels for name, labels in meanings.items() if labels}
 
     def _about(self, path: Path, *, user_missing: bool = False) -> Any:
         return self._read(path, metadataonly=True, user_missing=user_missing)[1]
@@ -465,7 +465,7 @@ class Statistical(Format):
         self.refuse_other_start(path)
         read = getattr(package, self.reader)
         try:
-            found: tuple[dict[str, list[Any]], Any] = read(
+            columns, about = read(
                 path, output_format="dict", disable_datetime_conversion=True, **settings
             )
         except (UnicodeDecodeError, package.ReadstatError, package.PyreadstatError) as error:
@@ -473,7 +473,7 @@ class Statistical(Format):
                 problem = "text that is not in the encoding that the file names"
                 raise refused(path, f"{{file}} has {problem}; save it as UTF-8") from None
             raise unreadable(path, error) from None
-        return found
+        return columns, about
 
     def _unit(self, about: Any, name: str) -> str | None:
         return self.time_unit(about.original_variable_types[name] or "")

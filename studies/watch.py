@@ -27,13 +27,11 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust._core import write_whole
-from itrust.watch.bets import BatchRows, bet_sums
+from itrust.watch.bets import BatchRows, bet_sums, ratios_of
 from itrust.watch.components import CheckPanel, settled_panel
-from itrust.watch.onset import since_of
-from itrust.watch.recalibrations import ratios_of
 from itrust.watch.results import Promise
 from itrust.watch.sequences import TaskBatch, TaskSequence
-from itrust.watch.wealth import PanelWealth
+from itrust.watch.wealth import PanelWealth, since_of
 
 RUNS = int(os.environ.get("RUNS", "1000"))
 PROCESSES = int(os.environ.get("PROCESSES", "0")) or None

@@ -269,8 +269,8 @@ def test_parts_of_a_watch_show_themselves(watch):
     for part in parts:
         assert str(part)
         assert as_html(part).startswith("<div")
-        part.plot()
-        plt.close("all")
+    assert watch.plot().ax_.get_ylabel() == "evidence (log scale)"
+    plt.close("all")
 
 
 def test_a_page_is_made_of_a_watch_and_nothing_else():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
-from itrust.watch.grouping import MIN_GROUP, even_parts, rank_scale
+from itrust.watch.components import MIN_GROUP, even_parts, rank_scale
 
 
 def column(values):
@@ -85,7 +85,7 @@ def test_ranks_of_many_rows_are_those_of_all_rows():
 
 def numbers(facts):
     """All numbers of a state: plain ones, in arrays and in texts."""
-    from itrust.watch.reading import FilePlace
+    from itrust.watch.state import FilePlace
 
     if isinstance(facts, dict) and "data" in facts:
         yield from FilePlace(facts).array(tuple(facts["shape"]), logs=True).ravel()

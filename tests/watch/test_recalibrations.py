@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from itrust.watch.bets import BatchRows
-from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations, ratios_of
+from itrust.watch.bets import MEMORIES, RIDGES, BatchRows, Recalibrations, ratios_of
 
 SHARE = st.floats(0, 1)
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust.watch.levels import LevelSoFar, levels_so_far
     from itrust.watch.reports import REPORT_SCHEMA as REPORT_SCHEMA
     from itrust.watch.reports import (
         Waiting,
@@ -17,15 +16,16 @@ if TYPE_CHECKING:
     )
     from itrust.watch.results import (
         BatchRecord,
+        LevelSoFar,
         NumberSoFar,
         Onset,
         Promise,
         RaisedAlarm,
         Segment,
         WatchFinding,
+        levels_so_far,
     )
     from itrust.watch.state import text_of as text_of
-    from itrust.watch.watched import WatchedModel as WatchedModel
     from itrust.watch.watching import Watch
 else:
     from itrust._core import loaded_later

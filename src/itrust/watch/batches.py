@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from itrust._core import Code, FloatArray, InputError, listed
+from itrust._core import AnyArray, Code, FloatArray, InputError, Setting, listed
 from itrust.data import (
+    Column,
     Design,
     MulticlassSample,
     MulticlassScan,
@@ -23,7 +26,7 @@ from itrust.data import (
 )
 from itrust.watch.bets import BatchRows
 from itrust.watch.components import CheckPanel
-from itrust.watch.fingerprints import digest_of, row_words
+from itrust.watch.results import BatchRecord, Segment
 from itrust.watch.sequences import TaskBatch
 
 CHUNK = 65_536  # rows of a reference at a time
@@ -345,3 +348,106 @@ def _moment(value: object, at: object) -> str:
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
     return found.isoformat()
+
+
+Words = NDArray[np.uint64]
+
+
+def digest_of(parts: Iterable[Words]) -> str:
+    """One text for some rows."""
+    words = np.sort(np.concatenate([*parts, np.empty(0, dtype=np.uint64)]))
+    return hashlib.sha256(words.astype("<u8").tobytes()).hexdigest()[:32]
+
+
+def row_words(numbers: Iterable[tuple[str, FloatArray]], columns: Iterable[Column]) -> Words:
+    """A number for every row, made of all that the row holds."""
+    held = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
+    held += [(f"column {column.name}", _of_column(column)) for column in columns]
+    total = np.zeros(held[0][1].size, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for name, words in held:
+            total += _stirred(words ^ _word(name))
+        return _stirred(total)
+
+
+def _of_numbers(values: AnyArray) -> Words:
+    same = np.asarray(values, dtype=np.float64) + 0.0  # minus 0 is 0
+    return np.where(np.isnan(same), np.nan, same).view(np.uint64)
+
+
+def _of_column(column: Column) -> Words:
+    if not column.is_category:
+        return _of_numbers(column.values)
+    words = np.array([*(_word(_text(level)) for level in column.levels), 0], dtype=np.uint64)
+    return words[column.values]
+
+
+def _text(level: Any) -> str:
+    return f"{type(level).__name__} {level}"
+
+
+def _word(text: str) -> np.uint64:
+    raw = hashlib.sha256(text.encode("utf-8", "backslashreplace")).digest()[:8]
+    return np.uint64(int.from_bytes(raw, "little"))
+
+
+def _stirred(words: Words) -> Words:
+    """Mix the bits of 64-bit words (the finaliser of SplitMix64)."""
+    found = words + np.uint64(0x9E3779B97F4A7C15)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(found ^ (found >> np.uint64(31)), dtype=np.uint64)
+
+
+def refuse_repeated(
+    history: Sequence[BatchRecord],
+    segments: Sequence[Segment],
+    batch: TakenBatch,
+    name: str | None,
+) -> None:
+    """Refuse rows, and a name, that were taken in before."""
+    for segment in segments:
+        if segment.reference_digest == batch.digest:
+            raise InputError(
+                "these rows are those of the reference; a batch has other ones",
+                argument="batch",
+            )
+    for record in history:
+        told = f"batch {record.number}" + (f" ({record.name})" if record.name else "")
+        if record.digest == batch.digest:
+            raise InputError(
+                "these rows were taken in before, as {value}; nothing was counted twice",
+                argument="batch",
+                value=told,
+                hint="if they are other rows that happen to be equal, join them with the next ones",
+            )
+        if name is not None and record.name == name and record.segment == segments[-1].number:
+            raise InputError(
+                "there is a batch called {value} already; give the new one another name",
+                argument="name",
+                value=name,
+            )
+
+
+def refuse_order(
+    history: Sequence[BatchRecord], segment: Segment, start: str | None, end: str | None
+) -> None:
+    """Refuse a batch that begins before the one before it ends."""
+    own = [r for r in history if r.segment == segment.number and not r.late]
+    if not own:
+        return
+    before = own[-1].end
+    if (before is None) != (end is None):
+        raise InputError(
+            "{argument} was given for some batches only; give it for all batches of a model, "
+            "or for none",
+            argument="at",
+        )
+    if start is not None and before is not None and start < before:
+        raise InputError(
+            "the batch begins at {value}, before the last one ends ({before}); outcomes that "
+            "came late are taken in with {late}",
+            argument="at",
+            value=start,
+            details={"before": before, "late": Setting("late", True)},
+        )

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from itrust.watch.levels import LevelSoFar
-from itrust.watch.results import BatchRecord, NumberSoFar, Onset, Segment, WatchFinding
+from itrust.watch.results import BatchRecord, LevelSoFar, NumberSoFar, Onset, Segment, WatchFinding
 
 if TYPE_CHECKING:
-    from itrust.watch.watched import WatchedModel
+    from itrust.watch.watching import Watch
 
 WITHHELD = "withheld"  # in place of the name of a check
 
@@ -84,7 +83,7 @@ class FewRows:
             return since
         return replace(since, check=WITHHELD)
 
-    def segments(self, watch: WatchedModel) -> tuple[Segment, ...]:
+    def segments(self, watch: Watch) -> tuple[Segment, ...]:
         """The models, alarms without evidence where a small batch raised them."""
         few = {record.number for record in watch.history if self.is_few(record.rows)}
         last, named = watch.segments[-1].number, self.known(watch)
@@ -103,6 +102,6 @@ class FewRows:
             for part in watch.segments
         )
 
-    def known(self, watch: WatchedModel) -> set[tuple[str, Any]]:
+    def known(self, watch: Watch) -> set[tuple[str, Any]]:
         """Names and classes of the checks that may be named."""
         return {(own.name, own.label) for own in self.findings(watch.checks())}

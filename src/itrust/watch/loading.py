@@ -15,13 +15,11 @@ from itrust.data import Between, Everywhere, Level, Missing, Predicate, all_of
 from itrust.tasks import Ratio, parse
 from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Shape, Slope, Term, UnitScale
 from itrust.watch.batches import BatchSchema
-from itrust.watch.bets import STAKES
+from itrust.watch.bets import MEMORIES, RIDGES, STAKES, Recalibrations
 from itrust.watch.components import SHARES, CheckPanel, WatchCheck
-from itrust.watch.reading import KINDS, FilePlace, place_in
-from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations
 from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence, numbers_of
-from itrust.watch.state import MAX_SEED, MAX_SOURCE, SCHEMA
+from itrust.watch.state import KINDS, MAX_SEED, MAX_SOURCE, SCHEMA, FilePlace, place_in
 from itrust.watch.watching import Watch
 from itrust.watch.wealth import MAX_BLOCKS, Blocks, PanelWealth
 

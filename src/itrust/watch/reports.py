@@ -14,19 +14,20 @@ from itrust import __version__
 from itrust._core import Result, checked_choice, checked_count
 from itrust.tasks import TaskFinding
 from itrust.watch.disclosure import FewRows
-from itrust.watch.levels import LevelSoFar, levels_so_far
 from itrust.watch.results import (
     BatchRecord,
+    LevelSoFar,
     NumberSoFar,
     Onset,
     Promise,
     Segment,
     WatchFinding,
+    levels_so_far,
     running_batches,
 )
 
 if TYPE_CHECKING:
-    from itrust.watch.watched import WatchedModel
+    from itrust.watch.watching import Watch
 
 REPORT_SCHEMA = "itrust-watch-report/1"
 Asked = Literal["model", "tasks", "any"]
@@ -266,7 +267,7 @@ def number_finding(own: NumberSoFar) -> TaskFinding:
 
 
 def watch_report(
-    watch: WatchedModel,
+    watch: Watch,
     *,
     min_cell: int = 1,
     waiting: Sequence[Waiting] = (),

@@ -10,35 +10,45 @@ from typing import Any, Literal, Self
 
 from itrust._core import (
     InputError,
+    Result,
     Rng,
+    as_seed,
     checked_alpha,
     checked_choice,
     checked_share,
 )
 from itrust.data import MulticlassSample, MulticlassScan, Sample, Scan
-from itrust.tasks import Task, as_tasks, class_tasks
+from itrust.tasks import Task, as_tasks, class_tasks, parse
 from itrust.watch.batches import (
+    BatchSchema,
+    Reference,
     TakenBatch,
+    refuse_order,
+    refuse_repeated,
     taken_batch,
     taken_reference,
     time_range,
 )
-from itrust.watch.beginning import begun, checked_name, checked_seed, few_rows, written_tasks
-from itrust.watch.components import CheckPanel
-from itrust.watch.evidence import total_of
-from itrust.watch.order import refuse_order, refuse_repeated
+from itrust.watch.components import MAX_CHECKS, CheckPanel, settled_panel
 from itrust.watch.results import (
     BatchRecord,
+    NumberSoFar,
+    Onset,
     Promise,
     RaisedAlarm,
     Segment,
+    WatchFinding,
+    running_batches,
 )
-from itrust.watch.watched import WatchedModel
-from itrust.watch.wealth import PanelWealth
+from itrust.watch.sequences import TaskSequence, begun_sequences
+from itrust.watch.state import MAX_SEED
+from itrust.watch.wealth import MAX_LOG, PanelWealth, exp_of, findings_of, since_of, total_of
+
+PILOT = 20_000  # random rows of the reference that settle checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Watch(WatchedModel):
+class Watch(Result):
     """A model in use: evidence that it is no longer calibrated, valid at any time.
 
     `Watch.start(reference)` settles the checks, `update(batch)` gives a new watch with one more
@@ -66,6 +76,10 @@ class Watch(WatchedModel):
         The models that were watched, the last one being the one in use.
     source : mapping
         What the maker of the watch keeps with it, such as names of columns; plain JSON.
+    panels, wealth : tuple
+        The checks of every class, and what their bets have become.
+    sequences : tuple of TaskSequence
+        Sums behind the numbers so far.
 
     Examples
     --------
@@ -79,6 +93,18 @@ class Watch(WatchedModel):
     >>> len(watch.history), watch.alarm
     (3, False)
     """
+
+    alpha: float
+    tolerance: float | None
+    promise: Promise
+    seed: int
+    schema: BatchSchema
+    panels: tuple[CheckPanel, ...]
+    wealth: tuple[PanelWealth, ...]
+    sequences: tuple[TaskSequence, ...]
+    history: tuple[BatchRecord, ...]
+    segments: tuple[Segment, ...]
+    source: Mapping[str, Any]
 
     @classmethod
     def start(
@@ -350,3 +376,229 @@ class Watch(WatchedModel):
         from itrust.watch.loading import loaded_watch
 
         return loaded_watch(Path(path))
+
+    @property
+    def present(self) -> list[BatchRecord]:
+        """The batches of the present model."""
+        first = self.segments[-1].first
+        return list(self.history[first - 1 :])
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Covariates that no check reads by themselves: they are too many, or do not vary enough.
+
+        What differs along them is found only as far as other checks see it.
+        """
+        read = {check.covariates for panel in self.panels for check in panel.checks}
+        return tuple(name for name in self.schema.names if (name,) not in read)
+
+    @property
+    def running(self) -> list[BatchRecord]:
+        """The batches since bets began: all of the model, or those since the alarm before this."""
+        return running_batches(self.present, self.promise)
+
+    @property
+    def _since_begun(self) -> int:
+        return len(self.running)
+
+    @property
+    def _log_evalue(self) -> float:
+        own = self.present
+        if own:
+            return own[-1].log_evalue
+        return 0.0 if self.promise is Promise.EVER else -math.inf
+
+    @property
+    def _log_peak(self) -> float:
+        own = self.present
+        if own:
+            return own[-1].log_peak
+        return 0.0 if self.promise is Promise.EVER else -math.inf
+
+    @property
+    def log_evalue(self) -> float:
+        """Logarithm of `evalue`."""
+        return self._log_evalue
+
+    @property
+    def evalue(self) -> float:
+        """The evidence now: 1 before the first batch; with a run length a sum that begins at 0.
+
+        Infinite where a label occurred that the model had given probability 0.
+        """
+        return exp_of(self._log_evalue)
+
+    @property
+    def pvalue(self) -> float | None:
+        """One over the largest evidence of this model so far, at most 1; valid at any time.
+
+        None where the promise is a run length, which has no p-value.
+        """
+        if self.promise is Promise.RUN_LENGTH:
+            return None
+        return (
+            min(1.0, math.exp(-min(self._log_peak, MAX_LOG))) if self._log_peak < math.inf else 0.0
+        )
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the evidence has reached 1 / alpha; with a run length, in the last batch."""
+        own = self.present
+        if self.promise is Promise.RUN_LENGTH:
+            return bool(own) and own[-1].raised
+        return bool(self.segments[-1].alarms)
+
+    @property
+    def impossible(self) -> int:
+        """Number of labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)
+
+    @property
+    def since(self) -> Onset | None:
+        """Since when the model has been miscalibrated, as the alarm has it; None without alarm.
+
+        Batches after the alarm do not move it. None as well where labels of probability 0 raised
+        the alarm.
+        """
+        return self.segments[-1].alarms[-1].since if self.alarm else None
+
+    def _onset(self) -> Onset:
+        """Since when, by the leading check of all batches since bets began."""
+        names = [(record.number, record.name) for record in self.running]
+        return since_of(self.panels, self.wealth, len(names), names, self.alpha, self.promise)
+
+    def findings(self, alpha: float | None = None) -> tuple[WatchFinding, ...]:
+        """The checks that carry enough evidence by themselves, adjusted for all checks and times.
+
+        Whatever is found implies an alarm at the same alpha. An alarm need not come with a finding:
+        evidence may be spread over many checks.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Largest adjusted p-value; with a run length one over the smallest weighted evidence.
+            Default: that of the watch.
+
+        Returns
+        -------
+        tuple of WatchFinding
+            The strongest first.
+        """
+        allowed = self.alpha if alpha is None else checked_alpha(alpha)
+        return tuple(f for f in self.checks() if f.weight * f.evalue >= 1 / allowed)
+
+    def checks(self) -> tuple[WatchFinding, ...]:
+        """All checks with their evidence so far, whether or not it is enough.
+
+        Returns
+        -------
+        tuple of WatchFinding
+            The strongest first.
+        """
+        found = [
+            finding
+            for panel, own in zip(self.panels, self.wealth, strict=True)
+            for finding in findings_of(panel, own, len(self.panels), self.promise)
+        ]
+        return tuple(sorted(found, key=lambda f: -f.weight * f.evalue))
+
+    @property
+    def tasks(self) -> tuple[NumberSoFar, ...]:
+        """Each number so far in the time of this model, with a confidence sequence."""
+        return tuple(own.so_far(self.alpha) for own in self.sequences)
+
+    def _facts(self) -> Mapping[str, Any]:
+        since = self.since
+        return {
+            "schema": "itrust-watch-result/1",
+            "alpha": self.alpha,
+            "tolerance": self.tolerance,
+            "promise": str(self.promise),
+            "evalue": self.evalue,
+            "log_evalue": self.log_evalue,
+            "pvalue": self.pvalue,
+            "alarm": self.alarm,
+            "impossible": self.impossible,
+            "since": None if since is None else since.to_dict(),
+            "findings": [finding.to_dict() for finding in self.findings()],
+            "tasks": [number.to_dict() for number in self.tasks],
+            "checks": sum(len(panel.checks) for panel in self.panels),
+            "unchecked": list(self.unchecked),
+            "history": [record.to_dict() for record in self.history],
+            "segments": [segment.to_dict() for segment in self.segments],
+        }
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [record.to_dict() for record in self.history]
+
+    def __repr__(self) -> str:
+        said = "alarm" if self.alarm else "no alarm"
+        return f"<Watch: {len(self.history):,} batches, evidence {self.evalue:.3g}, {said}>"
+
+
+def begun(
+    reference: Reference, tasks: Sequence[Task], promise: Promise, tolerance: float | None
+) -> tuple[tuple[CheckPanel, ...], tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
+    """Settle checks, bets and numbers before the first batch."""
+    labels = reference.schema.labels
+    most = max(12, MAX_CHECKS // len(labels))
+    panels, wealth = [], []
+    parts: dict[Any, list[Any]] = {}
+    wanted = {leaf.label for task in tasks for leaf in task.leaves()}
+    for label in labels:
+        panel = settled_panel(reference.one(label).pilot(PILOT), label, most=most)
+        own = PanelWealth.begun(panel, promise, moved=tolerance is None)
+        for points, rows, task_rows in reference.parts(label):
+            if tolerance is None:
+                matrix = panel.matrix(points)[list(panel.joint)]
+                own = replace(own, known=own.known.with_reference(matrix, rows))
+            if label in wanted:
+                parts.setdefault(label, []).append(task_rows)
+        panels.append(panel)
+        wealth.append(own)
+    return tuple(panels), tuple(wealth), begun_sequences(tasks, parts)
+
+
+def few_rows(reference: Reference) -> Sample | MulticlassSample:
+    """Rows that say what labels are called."""
+    rows = reference.rows
+    return rows.extract(1_000).some if isinstance(rows, Scan) else rows
+
+
+def written_tasks(tasks: Sequence[Task]) -> list[Task]:
+    """Refuse tasks that no file can hold: those with functions of Python."""
+    for task in tasks:
+        try:
+            same = parse(task.formula) == task
+        except InputError:
+            same = False
+        if not same:
+            raise InputError(
+                "{task} cannot be written as text, which a watch needs to be saved; write it as a "
+                "formula, such as 'mean(log(income))'",
+                argument="tasks",
+                value=task,
+                details={"task": task},
+            )
+    return list(tasks)
+
+
+def checked_seed(rng: Rng) -> int:
+    """Turn `rng` into a seed; refuse one that a file does not hold."""
+    seed = as_seed(rng)
+    if seed > MAX_SEED:
+        raise InputError(
+            "{argument} is at most 2**64 - 1, so that a file can hold it, not {value}",
+            argument="rng",
+            value=rng,
+        )
+    return seed
+
+
+def checked_name(name: object) -> str | None:
+    """Pass the name of a batch or of a model on; refuse what is no short text."""
+    if name is not None and (not isinstance(name, str) or not name.strip() or len(name) > 200):
+        raise InputError(
+            "{argument} is a text of 1 to 200 characters, not {value}", argument="name", value=name
+        )
+    return name

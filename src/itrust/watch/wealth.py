@@ -12,17 +12,26 @@ until it reaches 1 / alpha.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from itrust._core import FloatArray
-from itrust.watch.bets import LOG_CHANCES, STAKES, BatchRows, bet_sums, log_factors
+from itrust.watch.bets import (
+    LOG_CHANCES,
+    MEMORIES,
+    RIDGES,
+    STAKES,
+    BatchRows,
+    Recalibrations,
+    bet_sums,
+    log_factors,
+    ratios_of,
+)
 from itrust.watch.components import CheckPanel
-from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations, ratios_of
-from itrust.watch.results import Promise
+from itrust.watch.results import Onset, Promise, WatchFinding
 
 EARLY = 8.0  # onsets up to about this batch share half of the weight
 RECALIBRATED = 0.2  # share of the recalibrations in the stake of a panel
@@ -185,3 +194,96 @@ def _mixed(logs: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(logs - top).sum(axis=axis))
     return np.asarray(found + np.squeeze(top, axis=axis))
+
+
+MAX_LOG = 700.0  # beyond it a float overflows
+
+
+def total_of(
+    panels: Sequence[CheckPanel], wealth: Sequence[PanelWealth], batches: int, promise: Promise
+) -> float:
+    """Log evidence of all panels, which have equal shares."""
+    logs = [own.total(panel, batches, promise) for panel, own in zip(panels, wealth, strict=True)]
+    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+
+
+def findings_of(
+    panel: CheckPanel, own: PanelWealth, panels: int, promise: Promise
+) -> list[WatchFinding]:
+    """All checks of a panel with their largest evidence."""
+    share = (1 - RECALIBRATED if own.log_moved.size else 1.0) / panels
+    found = []
+    for k, check in enumerate(panel.checks):
+        weight, log_evalue = float(panel.weights[k]) * share, float(own.peaks[k])
+        pvalue = min(1.0, math.exp(min(0.0, -log_evalue - math.log(weight))))
+        found.append(
+            WatchFinding(
+                check.name,
+                check.family,
+                check.covariates,
+                check.shape,
+                check.where,
+                panel.label,
+                int(own.sides[k]),
+                weight,
+                exp_of(log_evalue),
+                pvalue if promise is Promise.EVER else None,
+                int(own.rows[k]),
+            )
+        )
+    return found
+
+
+def exp_of(log: float) -> float:
+    """The exponential, without overflow: what is finite stays finite."""
+    return math.inf if log == math.inf else math.exp(min(log, MAX_LOG))
+
+
+def leading_check(
+    panels: Sequence[CheckPanel], wealth: Sequence[PanelWealth], batches: int, promise: Promise
+) -> tuple[int, int]:
+    """Which panel, and which of its checks, carries most of the evidence now."""
+    best, found = -math.inf, (0, 0)
+    for number, (panel, own) in enumerate(zip(panels, wealth, strict=True)):
+        logs = own.by_check(batches, promise) + np.log(panel.weights)
+        k = int(np.argmax(logs))
+        if logs[k] > best:
+            best, found = float(logs[k]), (number, k)
+    return found
+
+
+def onset_of(
+    blocks: Blocks, check: int, batches: int, alpha: float, promise: Promise
+) -> tuple[int, int, int]:
+    """The onset that a check points to, within its segment, with the ends of its interval."""
+    sums = np.moveaxis(blocks.sums[..., check : check + 1], 0, 1)  # (3, B, 2, 1)
+    factors = log_factors(sums)[:, :, 0, :]  # (B, 2, L)
+    ratios = factors[::-1].cumsum(axis=0)[::-1]
+    best = ratios.max(axis=(1, 2))
+    ends = [*blocks.first[1:], batches + 1]
+    weights = [
+        np.logaddexp.reduce([log_onset(k, promise) for k in range(first, end)])
+        for first, end in zip(blocks.first, ends, strict=True)
+    ]
+    weights = np.array(weights) - np.logaddexp.reduce(weights)
+    mixture = np.logaddexp.reduce((ratios + LOG_CHANCES + weights[:, None, None]).ravel())
+    held = np.flatnonzero(best >= math.log(alpha) + mixture)
+    top = int(np.argmax(best))
+    lowest, highest = (int(held[0]), int(held[-1])) if held.size else (top, top)
+    return blocks.first[top], blocks.first[lowest], max(ends[highest] - 1, blocks.first[top])
+
+
+def since_of(
+    panels: Sequence[CheckPanel],
+    wealth: Sequence[PanelWealth],
+    batches: int,
+    names: Sequence[tuple[int, str | None]],
+    alpha: float,
+    promise: Promise,
+) -> Onset:
+    """The onset in numbers of all batches."""
+    panel, check = leading_check(panels, wealth, batches, promise)
+    found = onset_of(wealth[panel].blocks, check, batches, alpha, promise)
+    best, lower, upper = (names[k - 1][0] for k in found)
+    own = panels[panel]
+    return Onset(best, lower, upper, names[found[0] - 1][1], own.checks[check].name, own.label)

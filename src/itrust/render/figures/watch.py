@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from itrust.render.figures.style import FAINT, HIGH, INK, LOW, PALE, Display, draw, short
 from itrust.render.text.watch import headline
 from itrust.render.text.watch_parts import evidence_text, since_words
-from itrust.watch import BatchRecord, WatchedModel, WatchReport, watch_report
+from itrust.watch import BatchRecord, Watch, WatchReport, watch_report
 
 MANY = 60  # batches from which on no markers are drawn
 LOWEST = math.log10(0.01)  # evidence below it is drawn there
@@ -45,7 +45,7 @@ class WatchDisplay(Display, shows=WatchReport, made_by="Watch.report"):
 
 
 @draw.register
-def _(result: WatchedModel, ax: Axes | None = None) -> Display:
+def _(result: Watch, ax: Axes | None = None) -> Display:
     return WatchDisplay(watch_report(result)).plot(ax)
 
 

@@ -29,7 +29,7 @@ from itrust.watch import (
     Onset,
     RaisedAlarm,
     Segment,
-    WatchedModel,
+    Watch,
     WatchFinding,
     WatchReport,
     watch_report,
@@ -82,7 +82,7 @@ def _batch(record: BatchRecord) -> tuple[str, ...]:
 
 
 @as_html.register
-def _(result: WatchedModel) -> str:
+def _(result: Watch) -> str:
     return as_html(watch_report(result))
 
 

@@ -25,8 +25,8 @@ from itrust.watch import (
     BatchRecord,
     Promise,
     Waiting,
+    Watch,
     WatchCondition,
-    WatchedModel,
     WatchGate,
     WatchReport,
     watch_report,
@@ -260,5 +260,5 @@ def _(result: WatchReport, width: int = WIDTH) -> str:
 
 
 @as_text.register
-def _(result: WatchedModel, width: int = WIDTH) -> str:
+def _(result: Watch, width: int = WIDTH) -> str:
     return watch_told(watch_report(result), width)

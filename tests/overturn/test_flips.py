@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
-from itrust.overturn.flips import FlippedLabels, fewest_flips
 from itrust.overturn.forms import form_of
+from itrust.overturn.numbers import FlippedLabels, fewest_flips
 from itrust.tasks import TaskRows, parse
 
 EXACT = [

@@ -3,15 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust.overturn.door import robustness
-    from itrust.overturn.flips import FlippedLabels
     from itrust.overturn.forms import RangePrecision
-    from itrust.overturn.numbers import NumberRobustness, NumberTipping
+    from itrust.overturn.numbers import FlippedLabels, NumberRobustness, NumberTipping
     from itrust.overturn.numbers import number_robustness as number_robustness
     from itrust.overturn.results import KINDS as KINDS
     from itrust.overturn.results import PrudentResult, Robustness, Tipping
     from itrust.overturn.results import null_of as null_of
     from itrust.overturn.results import of_kind as of_kind
+    from itrust.overturn.tipping import robustness
     from itrust.overturn.tipping import tipping_points as tipping_points
 else:
     from itrust._core import loaded_later

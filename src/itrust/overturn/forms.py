@@ -23,7 +23,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray
-from itrust.overturn.roots import crossing
 from itrust.tasks import (
     Bounds,
     Coefficient,
@@ -375,3 +374,39 @@ def _joined(sign: str, left: Value, right: Value) -> Value:
     if sign == "-":
         return left - right
     return left * right if sign == "*" else left / right
+
+
+MAX_STEPS = 200
+
+
+def crossing(
+    function: Callable[[float], float], low: float, high: float, precision: float
+) -> float:
+    """Find where a function crosses 0, by the Illinois form of the false position.
+
+    Examples
+    --------
+    >>> round(crossing(lambda x: 2 - x * x, 0.0, 2.0, 1e-9), 6)
+    1.414214
+    """
+    above, below = function(low), function(high)
+    if below == 0:
+        return high
+    side = 0
+    for step in range(MAX_STEPS):
+        if high - low <= precision or above == 0:
+            break
+        # Every third step halves, so that the bracket shrinks whatever the function is.
+        middle = (low + high) / 2
+        asked = middle if step % 3 == 2 else low + (high - low) * above / (above - below)
+        asked = asked if low < asked < high else middle
+        value = function(asked)
+        if value >= 0:
+            low, above = asked, value
+            below = below / 2 if side == 1 else below
+            side = 1
+        else:
+            high, below = asked, value
+            above = above / 2 if side == -1 else above
+            side = -1
+    return low

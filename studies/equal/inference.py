@@ -12,8 +12,7 @@ import itrust as it
 from equal.data import NONE, SURVEY, Halves
 from equal.kit import row
 from itrust import tasks
-from itrust.calibration.multiplicity import step_down
-from itrust.calibration.tails import student_quantile, student_tail
+from itrust.calibration.tails import step_down, student_quantile, student_tail
 from itrust.nulls import weighted_chi2_sf
 
 Pair = tuple[Any, Any]

@@ -3,13 +3,15 @@
 from itrust.calibration import scores, validation
 from itrust.calibration.adaptive import (
     PreparedTest,
+    checked_draws,
+    checked_source,
     default_dictionary,
+    null_warnings,
     planned_test,
     prepared_test,
     result_of_laws,
 )
 from itrust.calibration.assumptions import Autocorrelation, residual_autocorrelation
-from itrust.calibration.attribution import log_tails
 from itrust.calibration.bins import Bins, EqualMass
 from itrust.calibration.dictionary import (
     Dictionary,
@@ -18,8 +20,7 @@ from itrust.calibration.dictionary import (
     direction_dictionary,
     make_bank,
 )
-from itrust.calibration.evidence import MAX_DESCRIBED, described, findings_of
-from itrust.calibration.inputs import checked_draws, checked_source, null_warnings
+from itrust.calibration.evidence import MAX_DESCRIBED, described, findings_of, log_tails
 from itrust.calibration.interval import BoundFinding, BoundScores, IntervalRun, bound_findings
 from itrust.calibration.klce import klce2, klce_test, null_sd
 from itrust.calibration.learned import (
@@ -36,13 +37,9 @@ from itrust.calibration.multiclass import (
     ClassResult,
     MulticlassResult,
     TakenFor,
-    class_losses,
-    mean_loss,
     multiclass_test,
     taken_for_of,
-    top_label,
 )
-from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, Scoring, symmetric_checks
 from itrust.calibration.power import (
     MIN_CLUSTERS,
@@ -67,13 +64,21 @@ from itrust.calibration.results import (
     Refusal,
     evidence_of,
 )
-from itrust.calibration.scores import ReliabilityCurve, reliability_curve
+from itrust.calibration.scores import (
+    ReliabilityCurve,
+    class_losses,
+    mean_loss,
+    reliability_curve,
+    top_label,
+)
 from itrust.calibration.tails import (
     from_normal_score,
     normal_score,
     pearson3_log_sf,
+    step_down,
     student_quantile,
     student_tail,
+    unadjusted_pvalues,
     upper_score,
 )
 from itrust.calibration.validation import (

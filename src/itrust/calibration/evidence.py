@@ -4,22 +4,38 @@ A check of a smooth function, of two covariates or of everything says that the b
 where. The rows are cut into coarse parts along what the check reads; the two parts that stand out
 most are named, from 20,000 rows at most. They describe these rows, and carry no p-value of their
 own.
+
+Which covariate carries a bias, beside others that may be wrong, too:
+redraws say how a check behaves if the whole model is calibrated. A finding is about one covariate
+while others may be off, so it has to stand two trials: redraws, and flips of the signs of the
+observed residuals, which keep whatever variance the errors of others have brought in. Covariates
+that go together share the blame: once one of them is told, another counts by what it adds, which
+is its features less what functions of those told explain of them (and these functions times
+p (1 - p), for errors on the scale of logits). One pass over the rows gives all that is needed; the
+rest is algebra of a few hundred features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
+from scipy.special import log_ndtr
 
-from itrust._core import BoolArray, FloatArray, IntArray
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions import spread_rows
+from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.dictionary.entries import Entry, Shape
-from itrust.calibration.pipeline import Scores, correlation_of_draws, pvalues_of
+from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws, pvalues_of
 from itrust.calibration.results import JOINT_FAMILIES, Finding
-from itrust.data import Everywhere, Predicate, Sample, all_of, column_of, cut_of
+from itrust.calibration.tails import pearson3_log_sf, step_down, unadjusted_pvalues
+from itrust.data import Everywhere, Predicate, Rows, Sample, all_of, column_of, cut_of
+from itrust.engines import Additive, Drawing, Drawn, Products, Work, columns_at_once
+from itrust.nulls import Rademacher
+from itrust.terms import ColumnName, Features, Inside, Wave
 
 MAX_COMPARED = 80  # checks, from the top, that are compared with each other
 ALIKE = 0.5  # correlation of draws
@@ -170,3 +186,363 @@ def _z(sample: Sample, rows: BoolArray) -> float:
     w, p = sample.weights_or_ones[rows], sample.p[rows]
     variance = float(np.sum(w**2 * p * (1 - p)))
     return float(w @ sample.residuals[rows]) / variance**0.5 if variance > 0 else 0.0
+
+
+JUDGED = 0.2  # findings with larger p-values from redraws keep these
+MAX_JUDGED = 60  # findings, from the top
+MAX_TOLD = 12  # findings that others are judged beside
+TELLING = 0.05  # where covariates can be told apart
+GO_TOGETHER = 0.5  # correlation of draws: a covariate is then not judged beside the prediction
+MAX_WAVE = 4  # finer functions of a covariate than this are not taken out of others
+RIDGE = 1e-6  # of standardised features, so that rounding decides nothing
+CHUNK_BYTES, MIN_CHUNK = 2**26, 256
+PREDICTION = "the prediction"
+
+
+def attributed(
+    findings: Sequence[Finding], prepared: Prepared, scores: Scores, seed: int
+) -> tuple[Finding, ...]:
+    """Judge the findings that redraws call striking once more, each beside those told before.
+
+    A p-value becomes the larger of that from redraws and that from sign flips (step-down max-T on
+    the scale of the scores). Findings whose p-value exceeds .2 keep it, as do checks of everything
+    together and checks that are kernels.
+    """
+    number = {entry.name: k for k, entry in enumerate(scores.entries)}
+    hidden = {name for finding in findings for name in finding.alike}
+    judged = [
+        _Candidate(number[f.name], f, tuple(number[name] for name in (f.name, *f.alike)))
+        for f in findings
+        if f.pvalue <= JUDGED and f.name not in hidden and _can_be_judged(prepared.bank, number, f)
+    ][:MAX_JUDGED]
+    if not judged:
+        return tuple(findings)
+    flips = _flipped(prepared, [c.number for c in judged], scores.statistic.size - 1, seed)
+    trial = _Trial(flips, scores, judged, beside_prediction=False).run()
+    if trial.prediction_stands:
+        strict = _Trial(flips, scores, judged, beside_prediction=True).run()
+        trial = strict if strict.prediction_is_all else trial
+    return tuple(trial.verdict(finding) for finding in findings)
+
+
+def _can_be_judged(bank: Bank, number: dict[str, int], finding: Finding) -> bool:
+    """Whether a check is about some covariates, and is made of features."""
+    k = number.get(finding.name, len(bank.entries))
+    if k >= len(bank.entries) or finding.family in JOINT_FAMILIES:
+        return False
+    return bool(np.all(bank.features_of(k)[0] < len(bank.features)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A finding that is judged: the number of its check, and those of all it stands for."""
+
+    number: int
+    finding: Finding
+    group: tuple[int, ...]
+
+    @property
+    def covariates(self) -> frozenset[str]:
+        return frozenset(self.finding.covariates)
+
+    @property
+    def is_about_the_prediction(self) -> bool:
+        return not self.covariates and self.finding.family != "overall"
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedSums(Additive):
+    """F'We for the data and every flip, (Q, 1 + draws), and the products F'WF, (Q, Q)."""
+
+    forms: FloatArray
+    products: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Flipping(Work):
+    """The pass over the rows: 1 and some features, then these times p (1 - p)."""
+
+    bank: Bank
+    chosen: IntArray
+    twice: IntArray
+    unit: float
+    outcome: int | None = 0
+
+    @property
+    def max_rows(self) -> int:
+        return max(MIN_CHUNK, CHUNK_BYTES // (8 * self.width))
+
+    @property
+    def width(self) -> int:
+        return 2 + self.chosen.size + self.twice.size
+
+    @cached_property
+    def _features(self) -> Features:
+        return self.bank.features.take(self.chosen)
+
+    def matrix(self, chunk: Rows) -> AnyArray:
+        bank = self.bank
+        values = self._features.matrix(chunk.points, bank.dtype)
+        variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
+        ones = np.ones((1, len(variances)), dtype=bank.dtype)
+        return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
+
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _FlippedPart:
+        return _FlippedPart(self.matrix(chunk), weights, chunk.p, columns)
+
+
+class _FlippedPart:
+    """What one chunk contributes, being made."""
+
+    def __init__(self, matrix: AnyArray, w: FloatArray, p: FloatArray, columns: int) -> None:
+        weighted = matrix * w.astype(matrix.dtype)
+        none = np.empty((len(p), 0), dtype=matrix.dtype)
+        self.products = [Products(weighted.T, none, p)]
+        self.squares = (weighted @ matrix.T).astype(np.float64)
+        self.forms = np.zeros((len(matrix), columns))
+
+    def add(self, drawn: Drawn) -> None:
+        self.forms[:, drawn.columns] = self.products[0].of(drawn)[0]
+
+    def finished(self) -> FlippedSums:
+        return FlippedSums(self.forms, self.squares)
+
+
+def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:
+    """Flip the signs of the residuals and sum along the features of some entries."""
+    bank = prepared.bank
+    columns = {name for k in entries for name in bank.entries[k].covariates}
+    functions = _functions(bank, {None, *columns})
+    own = {int(at) for k in entries for at in bank.features_of(k)[0]}
+    chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
+    plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
+    work = _Flipping(bank, chosen, np.searchsorted(chosen, plain), bank.unit, bank.outcome)
+    size = columns_at_once(prepared.survey, [], work.width)
+    found: list[FlippedSums] = [
+        prepared.engine.run(
+            prepared.survey,
+            [],
+            Drawing(Rademacher(), range(at, min(at + size, draws)), seed),
+            [work],
+        ).works[0]
+        for at in range(0, draws, size)
+    ]
+    flips = [sums.forms[:, 1:] for sums in found]
+    forms = np.concatenate([found[0].forms[:, :1], *flips], axis=1)
+    return _Flips(work, FlippedSums(forms, found[0].products), functions)
+
+
+def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
+    """Plain functions of each column among the features: lines, curves, broad waves, levels."""
+    found: dict[ColumnName, list[int]] = {column: [] for column in columns}
+    for at, feature in enumerate(bank.features.products):
+        if len(feature) == 1 and feature[0].column in found:
+            (term,) = feature
+            fine = isinstance(term, Inside) or (isinstance(term, Wave) and term.order > MAX_WAVE)
+            if not fine:
+                found[term.column].append(at)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Flips:
+    """Sums along features for the data and all flips, as they are or beside other features."""
+
+    work: _Flipping
+    sums: FlippedSums
+    functions: dict[ColumnName, list[int]]
+
+    @property
+    def bank(self) -> Bank:
+        return self.work.bank
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        diagonal = np.diag(self.sums.products)
+        return np.asarray(np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
+
+    def places(self, features: Iterable[int]) -> list[int]:
+        """Where some features of the bank stand among the sums."""
+        return [1 + int(at) for at in np.searchsorted(self.work.chosen, list(features))]
+
+    def functions_of(self, column: ColumnName) -> list[int]:
+        """Where the functions of a column stand, and these times p (1 - p)."""
+        plain = self.places(self.functions.get(column, []))
+        first = 2 + self.work.chosen.size  # of those times p (1 - p)
+        times = np.searchsorted(self.work.twice, np.array(plain, dtype=np.int64) - 1)
+        return [*plain, *(first + int(at) for at in times)]
+
+    def beside(self, own: list[int], others: Iterable[int]) -> FloatArray:
+        """Sums along features less what others explain of them, (r, 1 + draws)."""
+        level = [0, 1 + self.work.chosen.size]
+        others = list(dict.fromkeys([*level, *others]))
+        sizes, products = self._sizes, self.sums.products
+        within = products[np.ix_(others, others)] / np.outer(sizes[others], sizes[others])
+        within += RIDGE * np.eye(len(others))
+        across = products[np.ix_(others, own)] / sizes[others, None]
+        taken = np.linalg.solve(within, across) / sizes[others, None]
+        return np.asarray(self.sums.forms[own] - taken.T @ self.sums.forms[others])
+
+    def log_tails(self, k: int, others: Iterable[int]) -> FloatArray:
+        """Minus the log of an entry's tail among flips, beside others, (1 + draws,)."""
+        features, scales = self.bank.features_of(k)
+        own = self.places(features)
+        is_level = not any(self.bank.features.products[at] for at in features)
+        sums = self.sums.forms[own] if is_level else self.beside(own, others)
+        return log_tails(sums * scales[:, None])
+
+
+def log_tails(sums: FloatArray) -> FloatArray:
+    """Minus the log of the tail of the squared length, by the spread of the flips."""
+    spread = sums[:, 1:] @ sums[:, 1:].T / max(sums.shape[1] - 1, 1)
+    if np.trace(spread) <= 0:
+        return np.zeros(sums.shape[1])
+    if len(sums) == 1:
+        z = np.abs(sums[0]) / np.sqrt(spread[0, 0])
+        return np.asarray(-log_ndtr(-z) - np.log(2))
+    squared = spread @ spread
+    variance = 2 * float(np.trace(squared))
+    skewness = 8 * float(np.trace(squared @ spread)) / variance**1.5
+    values = (np.square(sums).sum(axis=0) - np.trace(spread)) / np.sqrt(variance)
+    return np.asarray(-pearson3_log_sf(values, np.array(skewness)))
+
+
+@dataclass(eq=False)
+class _Trial:
+    """Candidates are told one after the other, the most striking beside those told first.
+
+    The prediction is what covariates have in common, so each of several guilty ones may lose to
+    it alone. Covariates are judged beside it where it holds beside them and explains all that they
+    show, as it does if a model is too sure of itself; else not.
+    """
+
+    flips: _Flips
+    scores: Scores
+    candidates: list[_Candidate]
+    beside_prediction: bool
+    told: list[_Candidate] = field(default_factory=list)
+    pvalues: dict[str, float] = field(default_factory=dict)
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rivals: dict[str, list[_Candidate]] = field(default_factory=dict)
+
+    def verdict(self, finding: Finding) -> Finding:
+        """A finding with what the trial has shown."""
+        pvalue = self.pvalues.get(finding.name, finding.pvalue)
+        return replace(finding, pvalue=pvalue, shared_with=self.shared.get(finding.name, ()))
+
+    @property
+    def prediction_stands(self) -> bool:
+        """Whether the prediction was told and holds beside all covariates that were."""
+        shown = [c for c in self.told if self.pvalues[c.finding.name] <= TELLING]
+        first = next((c for c in shown if c.is_about_the_prediction), None)
+        if first is None:
+            return False
+        others = [at for c in shown if c.covariates for at in self._functions(c, frozenset())]
+        return self._is_striking(first, others)
+
+    @property
+    def prediction_is_all(self) -> bool:
+        """Whether no covariate was told beside the prediction, except those that go with it."""
+        at = next((k for k, c in enumerate(self.told) if c.is_about_the_prediction), len(self.told))
+        return not any(
+            self.pvalues[c.finding.name] <= TELLING and not self._go_together(c, self.told[at])
+            for c in self.told[at + 1 :]
+            if c.covariates
+        )
+
+    def run(self) -> _Trial:
+        """Tell all that can be told."""
+        left, last = list(self.candidates), 0.0
+        while left and last <= JUDGED:
+            flipped = step_down(np.array([self._scored(candidate) for candidate in left]))
+            for candidate, p in zip(left, flipped.tolist(), strict=True):
+                self.pvalues[candidate.finding.name] = max(candidate.finding.pvalue, last, p)
+            best = min(left, key=self._turn)
+            last = self.pvalues[best.finding.name]
+            left.remove(best)
+            self.rivals[best.finding.name] = [
+                c for c in left if self.pvalues[c.finding.name] <= TELLING
+            ]
+            self.told.append(best)
+            if len(self.told) == MAX_TOLD:
+                break
+            left = [c for c in left if not _says_more(c, best)]
+        self._share()
+        return self
+
+    def _turn(self, candidate: _Candidate) -> tuple[float, float]:
+        """The smallest p-value first; of equal ones, the most striking among redraws."""
+        striking = float(self.scores.observed[list(candidate.group)].max())
+        return self.pvalues[candidate.finding.name], -striking
+
+    def _scored(self, candidate: _Candidate) -> FloatArray:
+        tails = self.flips.log_tails(candidate.number, self._beside(candidate))
+        return np.asarray(tails + np.log(self.scores.weights[candidate.number]))
+
+    def _beside(self, candidate: _Candidate, told: Sequence[_Candidate] | None = None) -> list[int]:
+        """Functions that are taken out of a candidate's features: those of what was told."""
+        found: list[int] = []
+        for other in self.told if told is None else told:
+            if not self._go_together(candidate, other):
+                found.extend(self._functions(other, candidate.covariates))
+        return found
+
+    def _functions(self, told: _Candidate, spared: frozenset[str]) -> Iterator[int]:
+        """All functions of a finding's covariates but those that are spared, and its own features.
+
+        A cell of two categories that was told is so taken out of their levels, too.
+        """
+        if told.is_about_the_prediction:
+            yield from self.flips.functions_of(None)
+        for name in sorted(told.covariates - spared):
+            yield from self.flips.functions_of(name)
+        if not told.covariates <= spared:
+            yield from self.flips.places(self.flips.bank.features_of(told.number)[0])
+
+    def _go_together(self, a: _Candidate, b: _Candidate) -> bool:
+        """Whether one is about the prediction and the other about what it nearly is."""
+        if not (a.covariates or b.covariates):
+            return True
+        if b.is_about_the_prediction and not self.beside_prediction:
+            return True
+        if a.is_about_the_prediction == b.is_about_the_prediction:
+            return False
+        correlation = correlation_of_draws(self.scores, np.array([*a.group, *b.group]))
+        return bool(correlation[: len(a.group), len(a.group) :].max() >= GO_TOGETHER)
+
+    def _share(self) -> None:
+        """Find what cannot be told apart from what was told."""
+        for at, lead in enumerate(self.told):
+            if self.pvalues[lead.finding.name] > TELLING:
+                continue
+            before = self.told[:at]
+            rivals = [
+                c
+                for c in self.rivals[lead.finding.name]
+                if self.pvalues[c.finding.name] > TELLING and not c.covariates & lead.covariates
+            ]
+            rivals += [c for c in before if self._go_together(lead, c) and lead.covariates]
+            names = [
+                name
+                for rival in rivals
+                if not self._stands(lead, rival, before)
+                for name in sorted(rival.covariates) or [PREDICTION]
+            ]
+            if names:
+                self.shared[lead.finding.name] = tuple(dict.fromkeys(names))
+
+    def _stands(self, lead: _Candidate, rival: _Candidate, before: Sequence[_Candidate]) -> bool:
+        """Whether a finding holds beside a rival."""
+        others = [*self._beside(lead, before), *self._functions(rival, lead.covariates)]
+        return self._is_striking(lead, others)
+
+    def _is_striking(self, candidate: _Candidate, others: Iterable[int]) -> bool:
+        """Whether a check shows something beside others, as if it were the only one."""
+        tails = self.flips.log_tails(candidate.number, others)
+        return float(unadjusted_pvalues(tails[None])[0]) <= TELLING
+
+
+def _says_more(pair: _Candidate, told: _Candidate) -> bool:
+    """Whether a check reads what was told and more, so that it will not be told."""
+    alone = told.finding.family != "with prediction"
+    return bool(alone and told.covariates and told.covariates < pair.covariates)

@@ -21,13 +21,17 @@ from numpy.typing import DTypeLike
 from scipy.special import log_ndtr
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, Rng, as_seed, progress_bar
+from itrust.calibration.adaptive import (
+    checked_draws,
+    checked_source,
+    null_warnings,
+    resolved_kernel,
+)
 from itrust.calibration.dictionary.bank import Directions, make_directions
 from itrust.calibration.dictionary.entries import Dictionary
 from itrust.calibration.evidence import impossible_labels
-from itrust.calibration.inputs import checked_draws, checked_source, null_warnings, resolved_kernel
-from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.results import CalibrationResult, Finding
-from itrust.calibration.tails import normal_score
+from itrust.calibration.tails import normal_score, step_down, unadjusted_pvalues
 from itrust.data import Rows, Sample, Scan, Source, called_impossible
 from itrust.engines import (
     Additive,

@@ -12,8 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from itrust._core import ApproximationWarning, InputError, Rng
-from itrust.calibration.adaptive import Checks, prepared_test
-from itrust.calibration.inputs import checked_source, resolved_kernel
+from itrust.calibration.adaptive import Checks, checked_source, prepared_test, resolved_kernel
 from itrust.calibration.interval import interval_test
 from itrust.calibration.multiclass import MulticlassResult, has_classes, multiclass_test
 from itrust.calibration.results import ROUGH, CalibrationResult

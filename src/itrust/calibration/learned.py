@@ -28,10 +28,10 @@ from itrust._core import (
     checked_count,
     checked_share,
 )
-from itrust.calibration.inputs import checked_draws, cluster_notes, null_warnings
+from itrust.calibration.adaptive import checked_draws, cluster_notes, null_warnings
 from itrust.calibration.klce import klce_test
-from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.results import CalibrationResult, WithRun
+from itrust.calibration.tails import unadjusted_pvalues
 from itrust.data import Column, Sample, checked_sample
 from itrust.engines import EngineChoice
 from itrust.kernels import RBF, Constant, Delta, Kernel, LocalKernel, Median

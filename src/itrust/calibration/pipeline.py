@@ -33,13 +33,13 @@ from itrust._core import (
 )
 from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
 from itrust.calibration.dictionary.entries import Dictionary, Entry
-from itrust.calibration.multiplicity import (
+from itrust.calibration.tails import (
     COLUMNS_AT_ONCE,
     largest_of,
+    pearson3_log_sf,
     step_down,
     unadjusted_pvalues,
 )
-from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Sample
 from itrust.engines import (
     Certificate,

@@ -12,7 +12,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, counted, did_you_mean
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
-from itrust.calibration.multiplicity import TIE
+from itrust.calibration.tails import TIE
 from itrust.data import Predicate
 from itrust.engines import Certificate
 from itrust.kernels import LocalKernel

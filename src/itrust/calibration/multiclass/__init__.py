@@ -6,7 +6,7 @@ whole vector of probabilities, so the size of the test is exact and the classes 
 Two classes are one question, which the binary test answers.
 """
 
-from itrust.calibration.multiclass.checks import prepare_classes, trace_of_products
+from itrust.calibration.multiclass.checks import class_scores, prepare_classes, trace_of_products
 from itrust.calibration.multiclass.results import (
     ClassFinding,
     ClassResult,
@@ -14,8 +14,6 @@ from itrust.calibration.multiclass.results import (
     TakenFor,
     taken_for_of,
 )
-from itrust.calibration.multiclass.scores import class_losses, mean_loss, top_label
-from itrust.calibration.multiclass.table import class_scores
 from itrust.calibration.multiclass.testing import (
     ClassDrawing,
     has_classes,

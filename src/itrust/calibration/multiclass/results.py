@@ -11,8 +11,8 @@ import numpy as np
 
 from itrust._core import FloatArray, Result, counted, plain
 from itrust.calibration.dictionary.entries import Shape
-from itrust.calibration.multiplicity import TIE
 from itrust.calibration.results import Finding, Refusal, WithFindings, WithRun
+from itrust.calibration.tails import TIE
 from itrust.data import Predicate
 
 TOGETHER = "all together"

@@ -10,33 +10,31 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, InputError, Rng, as_seed, progress_bar
-from itrust.calibration.adaptive import BEYOND_DOUBT, prepared_test
-from itrust.calibration.attribution import attributed
-from itrust.calibration.evidence import described, findings_of, impossible_labels
-from itrust.calibration.inputs import (
+from itrust.calibration.adaptive import (
+    BEYOND_DOUBT,
     BY_CLUSTER,
     checked_draws,
     null_warnings,
+    prepared_test,
     refused_by,
     resolved_kernel,
 )
+from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
 from itrust.calibration.multiclass.checks import (
-    Contrasts,
-    joint_form,
-    joint_points,
-    prepare_classes,
-)
-from itrust.calibration.multiclass.results import TOGETHER, ClassResult, MulticlassResult
-from itrust.calibration.multiclass.table import (
     ClassNull,
     ClassScores,
     ClassScoring,
+    Contrasts,
     class_scores,
+    joint_form,
+    joint_points,
+    prepare_classes,
     taken_for,
 )
-from itrust.calibration.multiplicity import share_above, step_down, unadjusted_pvalues
+from itrust.calibration.multiclass.results import TOGETHER, ClassResult, MulticlassResult
 from itrust.calibration.pipeline import prepare_one, pvalues_of, score
 from itrust.calibration.results import Finding
+from itrust.calibration.tails import share_above, step_down, unadjusted_pvalues
 from itrust.data import Extract, MulticlassSample, Rows
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts
 from itrust.kernels import LocalKernel

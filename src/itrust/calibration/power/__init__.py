@@ -2,20 +2,22 @@
 
 from itrust.calibration.power.clusters import (
     MIN_CLUSTERS,
+    Clustering,
     ClusterNoise,
+    IntraClusterCorrelation,
     assumed_clustering,
     design_effect,
     intra_cluster_correlation,
     within_pairs,
 )
-from itrust.calibration.power.detecting import detectable, detectable_by, sample_size
-from itrust.calibration.power.results import (
-    Clustering,
+from itrust.calibration.power.detecting import (
     Coverage,
     Detectable,
-    IntraClusterCorrelation,
     RegionPower,
     SampleSize,
+    detectable,
+    detectable_by,
+    sample_size,
     worst_of,
 )
 from itrust.calibration.power.sensitivity import (

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -28,14 +29,107 @@ from itrust._core import (
     tickets,
 )
 from itrust.calibration.dictionary.bank import Bank
-from itrust.calibration.power.results import Clustering, IntraClusterCorrelation
 from itrust.calibration.tails import student_quantile
-from itrust.data import Design, Sample, Source, checked_sample
+from itrust.data import Design, Predicate, Sample, Source, checked_sample
 
 MIN_CLUSTERS = 10  # that an interval for the correlation takes
 LEAST_EFFECT = 0.05  # of the mean, where an estimate below 0 has to be put on the scale of its log
 STEPS = 50
 MAX_CLUSTERS = 4_096  # that stand for all
+
+
+class Facts:
+    """Values with names, some of which are derived."""
+
+    _derived: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name; a shift is a number, "over 0.5" or "no room".
+        """
+        names = (*vars(self), *self._derived)
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "no room" if math.isnan(value) else "over 0.5"
+    if isinstance(value, Predicate):
+        return str(value)
+    if isinstance(value, Facts):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class IntraClusterCorrelation(Facts):
+    """How alike labels of a cluster are, given their probabilities.
+
+    Attributes
+    ----------
+    estimate : float
+        Mean correlation of the residuals of two rows of one cluster; it may be negative.
+    lower, upper : float
+        Confidence interval, within [-1, 1].
+    stderr : float
+        Standard error of the estimate.
+    clusters : int
+        Number of clusters.
+    pairs : int
+        Number of pairs of rows that share a cluster.
+    confidence : float
+        Of the interval.
+
+    See Also
+    --------
+    intra_cluster_correlation : computes it.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    stderr: float
+    clusters: int
+    pairs: int
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True)
+class Clustering(Facts):
+    """How alike labels of a cluster are taken to be, and what that makes of the rows.
+
+    Attributes
+    ----------
+    icc : float
+        Intra-cluster correlation that the numbers rest on.
+    least_icc : float
+        The smallest one that they allow for, which is the worse one for contrasts within clusters:
+        0 where the correlation was estimated and what was missed is asked.
+    clusters : int
+        Number of clusters.
+    freedom : float
+        Degrees of freedom: clusters less strata.
+    design_effect : float
+        Variance of the mean residual of all rows over what it would be if rows were independent.
+    correlation : IntraClusterCorrelation or None
+        The estimate behind `icc`; None where it was stated, or no cluster has two rows.
+    """
+
+    icc: float
+    least_icc: float
+    clusters: int
+    freedom: float
+    design_effect: float
+    correlation: IntraClusterCorrelation | None = None
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether it was stated that labels of a cluster are independent."""
+        return self.icc == 0 and self.correlation is None
 
 
 def intra_cluster_correlation(

@@ -20,25 +20,305 @@ covariates are very many, only the first ones are cut at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
-from itrust._core import InputError, Rng, checked_count, checked_share, counted
-from itrust.calibration.adaptive import Checks, PreparedTest
-from itrust.calibration.inputs import checked_source
-from itrust.calibration.power.clusters import assumed_clustering
-from itrust.calibration.power.results import (
-    SMALL_SHARE,
-    Coverage,
-    Detectable,
-    RegionPower,
-    SampleSize,
-    region_named,
-    worst_of,
+from itrust._core import (
+    InputError,
+    Result,
+    Rng,
+    checked_count,
+    checked_share,
+    counted,
+    did_you_mean,
 )
-from itrust.calibration.power.sensitivity import MAX_ROWS, Sensitivity, left_out
-from itrust.data import Between, Population, Sample, Scan, without_labels
+from itrust.calibration.adaptive import Checks, PreparedTest, checked_source
+from itrust.calibration.power.clusters import Clustering, Facts, assumed_clustering
+from itrust.calibration.power.sensitivity import MAX_ROWS, SMALL_SHARE, Sensitivity, left_out
+from itrust.data import Between, Population, Predicate, Sample, Scan, without_labels
 from itrust.engines import EngineChoice
 from itrust.nulls import Bernoulli
+
+MAX_PAIRS = 50  # that are listed in a dict
+
+
+@dataclass(frozen=True)
+class RegionPower(Facts):
+    """How small a shift in one region is seen.
+
+    Attributes
+    ----------
+    where : Predicate
+        The rows of the region; `str(where)` reads well.
+    share : float
+        Of the rows.
+    up, down : float
+        Smallest shift of the truth above and below the prediction that is rejected with
+        the wanted power; infinity if none up to 0.5 is, NaN if the probabilities leave
+        no room for it.
+    """
+
+    where: Predicate
+    share: float
+    up: float
+    down: float
+    _derived = ("shift",)
+
+    @property
+    def shift(self) -> float:
+        """The larger of the two that are possible; NaN if neither is."""
+        possible = [shift for shift in (self.up, self.down) if not math.isnan(shift)]
+        return max(possible, default=math.nan)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the region has too few rows to make the headline."""
+        return self.share < SMALL_SHARE
+
+
+@dataclass(frozen=True)
+class Coverage(Facts):
+    """Which regions a statement about the smallest bias is about: how many of each kind.
+
+    Only regions with enough rows count.
+
+    Attributes
+    ----------
+    min_rows : int
+        Fewest rows of a region that counts: 1 % of all.
+    groups : int
+        Levels of categories, levels of numbers with at most 10 values, and rows without a value.
+    tenths : int
+        Tenths of numbers.
+    pairs : int
+        Pairs of such groups, or fifths of numbers, of two covariates.
+    paired_groups, paired_fifths : bool
+        Whether groups, and fifths of numbers, are among the pairs.
+    uncrossed : tuple of str
+        Covariates that are in no pair, because there are more than 20.
+    uncut : tuple of str
+        Covariates that are in no region at all, because there are more than 60.
+    """
+
+    min_rows: int
+    groups: int
+    tenths: int
+    pairs: int
+    paired_groups: bool
+    paired_fifths: bool
+    uncrossed: tuple[str, ...] = ()
+    uncut: tuple[str, ...] = ()
+
+
+class _Clustered:
+    """What results say of clusters; rows are independent where there are none."""
+
+    clustering: Clustering | None
+
+    def _clustered_facts(self, rows: int) -> dict[str, Any]:
+        return {
+            "icc": self.icc,
+            "design_effect": self.design_effect,
+            "effective_rows": rows / self.design_effect,
+            "clustering": None if self.clustering is None else self.clustering.to_dict(),
+        }
+
+    @property
+    def icc(self) -> float | None:
+        """Intra-cluster correlation that the numbers rest on; None without clusters."""
+        return None if self.clustering is None else self.clustering.icc
+
+    @property
+    def design_effect(self) -> float:
+        """How much larger clusters make the variance of the mean residual; 1 without them."""
+        return 1.0 if self.clustering is None else self.clustering.design_effect
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Detectable(_Clustered, Result):
+    """Outcome of `detectable`: the smallest bias that this sample would have shown.
+
+    Attributes
+    ----------
+    regions : tuple of RegionPower
+        One for everywhere, each group and each tenth of each number; with more than 60
+        covariates, of the first 60.
+    pairs : tuple of RegionPower
+        One for each pair of groups, or fifths of numbers, of two covariates, that has at least
+        1 % of the rows; with more than 20 covariates, of the first 20.
+    coverage : Coverage
+        How many regions of which kind make the headline, and what was not looked at.
+    power : float
+        With which the biases are seen.
+    alpha : float
+        The size of the test.
+    simulated : float
+        Power found by simulation for the shift of the headline; NaN where nothing was simulated.
+    simulations : int
+        Number of simulated samples behind it.
+    n : int
+        Number of rows.
+    draws : int
+        Number of draws behind the critical score.
+    seed : int
+        Makes the same draws again.
+    notes : tuple of str
+        What the numbers take for granted.
+    clustering : Clustering or None
+        How alike labels of a cluster are taken to be; None if rows are independent.
+    """
+
+    regions: tuple[RegionPower, ...]
+    pairs: tuple[RegionPower, ...]
+    coverage: Coverage
+    power: float
+    alpha: float
+    simulated: float
+    simulations: int
+    n: int
+    draws: int
+    seed: int
+    notes: tuple[str, ...] = ()
+    clustering: Clustering | None = None
+
+    @property
+    def effective_rows(self) -> float:
+        """How many independent rows these rows count as, for the mean of all."""
+        return self.n / self.design_effect
+
+    @property
+    def everywhere(self) -> RegionPower:
+        """A shift of all rows."""
+        return self.regions[0]
+
+    @property
+    def worst(self) -> RegionPower:
+        """The region or pair, of those with 1 % of the rows or more, where the least is seen."""
+        return worst_of((*self.regions, *self.pairs))
+
+    @property
+    def worst_pairs(self) -> tuple[RegionPower, ...]:
+        """All pairs, those where the least is seen first; those without room come last."""
+        return tuple(sorted(self.pairs, key=lambda pair: (math.isnan(pair.shift), -pair.shift)))
+
+    def region(self, where: str) -> RegionPower:
+        """Give one region by its words.
+
+        Parameters
+        ----------
+        where : str
+            Such as "everywhere", "region = south" or "region = south and age 30 to 41".
+
+        Returns
+        -------
+        RegionPower
+            The smallest shifts that are seen there.
+        """
+        region: RegionPower = region_named(where, (*self.regions, *self.pairs))
+        return region
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "worst": self.worst.to_dict(),
+            "everywhere": self.everywhere.to_dict(),
+            "regions": [region.to_dict() for region in self.regions],
+            "pairs": [pair.to_dict() for pair in self.worst_pairs[:MAX_PAIRS]],
+            "coverage": self.coverage.to_dict(),
+            **{name: getattr(self, name) for name in ("power", "alpha")},
+            "simulated": self.simulated if self.simulations else None,
+            **{
+                name: getattr(self, name) for name in ("simulations", "n", "draws", "seed", "notes")
+            },
+            **self._clustered_facts(self.n),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row for each region and pair; nothing where a shift is no number."""
+        columns = ("share", "up", "down", "shift")
+        return [
+            {"where": str(region.where), **{name: getattr(region, name) for name in columns}}
+            for region in (*self.regions, *self.pairs)
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Detectable: worst {self.worst.shift:.3g} at {str(self.worst.where)!r}>"
+
+
+def region_named(where: str, regions: Iterable[Any]) -> Any:
+    """The region with these words."""
+    others = []
+    for region in regions:
+        if str(region.where) == where:
+            return region
+        others.append(str(region.where))
+    raise InputError(
+        "there is no region {value}; {guess}",
+        argument="where",
+        value=where,
+        details={"guess": did_you_mean(where, others)},
+    )
+
+
+def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
+    """The region with the largest shift, of those with enough rows; the first if there is none."""
+    large = [r for r in regions if not r.is_small and not math.isnan(r.shift)]
+    return max(large, key=lambda region: region.shift, default=regions[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleSize(_Clustered, Result):
+    """Outcome of `sample_size`.
+
+    Attributes
+    ----------
+    rows : int
+        Labelled rows to collect, of the kind the pilot sample has.
+    bias : float
+        The shift of the truth against the prediction that they show.
+    where : Predicate
+        The region that needs the most rows.
+    by_region : mapping of str to float
+        Rows that each single region needs, by its words; beside them the pair of groups that needs
+        the most, where that is more.
+    power : float
+        With which the bias is seen.
+    alpha : float
+        The size of the test.
+    notes : tuple of str
+        What the numbers take for granted.
+    clustering : Clustering or None
+        How alike labels of a cluster are taken to be; None if rows are independent.
+    clusters : int or None
+        Clusters of the same kind that have so many rows; None if rows are independent.
+    """
+
+    rows: int
+    bias: float
+    where: Predicate
+    by_region: Mapping[str, float]
+    power: float
+    alpha: float
+    notes: tuple[str, ...] = ()
+    clustering: Clustering | None = None
+    clusters: int | None = None
+
+    @property
+    def effective_rows(self) -> float:
+        """How many independent rows they count as, for the mean of all."""
+        return self.rows / self.design_effect
+
+    def _facts(self) -> dict[str, Any]:
+        return {**vars(self), "where": str(self.where), **self._clustered_facts(self.rows)}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row for each region."""
+        return [{"where": where, "rows": rows} for where, rows in self.by_region.items()]
+
+    def __repr__(self) -> str:
+        return f"<SampleSize: {self.rows:,} rows for a bias of {self.bias:g}>"
+
 
 SIMULATED_SAMPLES = 400
 

@@ -32,17 +32,22 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
-from itrust.calibration.adaptive import PILOT_ROWS, Checks, as_dictionary
-from itrust.calibration.inputs import checked_draws, resolved_kernel
+from itrust.calibration.adaptive import (
+    PILOT_ROWS,
+    Checks,
+    as_dictionary,
+    checked_draws,
+    resolved_kernel,
+)
 from itrust.calibration.pipeline import Prepared, Scores, prepare, score
-from itrust.calibration.power.clusters import ClusterNoise
-from itrust.calibration.power.results import SMALL_SHARE, Clustering
+from itrust.calibration.power.clusters import Clustering, ClusterNoise
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
 from itrust.data import Everywhere, Points, Predicate, Rows, Sample, Scan, cut_of
 from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
 MAX_ROWS = 10**10
+SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headline
 TENTHS, FIFTHS = 10, 5
 MAX_CUT = 60  # covariates that are looked at one by one, the first ones
 MAX_CROSSED = 20  # covariates that are crossed with one another, the first ones

@@ -9,7 +9,13 @@ from itrust.calibration.validation.results import (
     ValidationStatistic,
     ValidationTable,
 )
-from itrust.calibration.validation.statistics import grade_tests, quantile_of, restricted_cubic
+from itrust.calibration.validation.statistics import (
+    grade_tests,
+    quantile_of,
+    restricted_cubic,
+    validated,
+    validation,
+)
 from itrust.calibration.validation.tally import (
     Partition,
     TallySums,
@@ -19,4 +25,3 @@ from itrust.calibration.validation.tally import (
     refuse_many_grades,
     tallied,
 )
-from itrust.calibration.validation.validating import validated, validation

@@ -19,7 +19,7 @@ from itrust.calibration import (
     prepared_test,
     step_down,
 )
-from itrust.calibration import attribution as module
+from itrust.calibration import evidence as module
 from itrust.data import Everywhere
 from itrust.engines import Factor, Tiles
 

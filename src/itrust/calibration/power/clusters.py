@@ -38,7 +38,7 @@ STEPS = 50
 MAX_CLUSTERS = 4_096  # that stand for all
 
 
-class Facts:
+class PowerFacts:
     """Values with names, some of which are derived."""
 
     _derived: ClassVar[tuple[str, ...]] = ()
@@ -60,13 +60,13 @@ def _plain(value: Any) -> Any:
         return "no room" if math.isnan(value) else "over 0.5"
     if isinstance(value, Predicate):
         return str(value)
-    if isinstance(value, Facts):
+    if isinstance(value, PowerFacts):
         return value.to_dict()
     return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
-class IntraClusterCorrelation(Facts):
+class IntraClusterCorrelation(PowerFacts):
     """How alike labels of a cluster are, given their probabilities.
 
     Attributes
@@ -99,7 +99,7 @@ class IntraClusterCorrelation(Facts):
 
 
 @dataclass(frozen=True)
-class Clustering(Facts):
+class Clustering(PowerFacts):
     """How alike labels of a cluster are taken to be, and what that makes of the rows.
 
     Attributes

@@ -35,7 +35,7 @@ from itrust._core import (
     did_you_mean,
 )
 from itrust.calibration.adaptive import Checks, PreparedTest, checked_source
-from itrust.calibration.power.clusters import Clustering, Facts, assumed_clustering
+from itrust.calibration.power.clusters import Clustering, PowerFacts, assumed_clustering
 from itrust.calibration.power.sensitivity import MAX_ROWS, SMALL_SHARE, Sensitivity, left_out
 from itrust.data import Between, Population, Predicate, Sample, Scan, without_labels
 from itrust.engines import EngineChoice
@@ -45,7 +45,7 @@ MAX_PAIRS = 50  # that are listed in a dict
 
 
 @dataclass(frozen=True)
-class RegionPower(Facts):
+class RegionPower(PowerFacts):
     """How small a shift in one region is seen.
 
     Attributes
@@ -79,7 +79,7 @@ class RegionPower(Facts):
 
 
 @dataclass(frozen=True)
-class Coverage(Facts):
+class Coverage(PowerFacts):
     """Which regions a statement about the smallest bias is about: how many of each kind.
 
     Only regions with enough rows count.

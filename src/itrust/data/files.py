@@ -433,7 +433,7 @@ class FileRows:
         kind, fewest = ("sample", 2) if self.kind.labelled else ("population", 1)
         if drawn.size < fewest:
             told = "1 row" if drawn.size else "no rows"
-            problem = f"the files hold {told} that count; a {kind} needs at least {fewest}"
+            problem = f"the files hold {told} that count; a {kind} needs at least {counted(fewest, 'row')}"
             raise InputError(problem, count=int(drawn.size))
         return drawn, table
 

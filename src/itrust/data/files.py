@@ -430,10 +430,11 @@ class FileRows:
     def _chosen(self, found: Sequence[ChosenRows], size: int) -> tuple[FloatArray, pa.Table]:
         """The rows with the smallest tickets, which are at least as many as are needed."""
         drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
-        kind, fewest = ("sample", 2) if self.kind.labelled else ("population", 1)
-        if drawn.size < fewest:
+        labelled = self.kind.labelled
+        if drawn.size < 1 + labelled:
             told = "1 row" if drawn.size else "no rows"
-            problem = f"the files hold {told} that count; a {kind} needs at least {counted(fewest, 'row')}"
+            needs = f"a {'sample' if labelled else 'population'} needs at least {1 + labelled} row"
+            problem = f"the files hold {told} that count; {needs}{'s' * labelled}"
             raise InputError(problem, count=int(drawn.size))
         return drawn, table
 

@@ -23,6 +23,7 @@ from itrust._core import (
     FloatArray,
     InputError,
     IntArray,
+    Result,
     Rng,
     as_seed,
     checked_count,
@@ -30,7 +31,7 @@ from itrust._core import (
 )
 from itrust.calibration.adaptive import checked_draws, cluster_notes, null_warnings
 from itrust.calibration.klce import klce_test
-from itrust.calibration.results import CalibrationResult, WithRun
+from itrust.calibration.results import CalibrationResult
 from itrust.calibration.tails import unadjusted_pvalues
 from itrust.data import Column, Sample, checked_sample
 from itrust.engines import EngineChoice
@@ -283,7 +284,7 @@ class FoldResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WitnessResult(WithRun):
+class WitnessResult(Result):
     """Outcome of `witness_test`.
 
     Attributes
@@ -316,7 +317,13 @@ class WitnessResult(WithRun):
     folds: Folds
     regressor: str
     null: Null
+    n: int
+    draws: int
+    names: tuple[str, ...]
     seed: int
+    elapsed: float
+    assumption_warnings: tuple[str, ...]
+    notes: tuple[str, ...]
     out_of_fold: bool = False
 
     @property
@@ -339,10 +346,11 @@ class WitnessResult(WithRun):
             "pvalue": self.pvalue,
             "folds": {"kind": type(self.folds).__name__, "number": self.folds.number},
             "parts": self._rows(),
-            **self._by_name("regressor", "n"),
+            "regressor": self.regressor,
+            "n": self.n,
             "on": self.names,
             "null": self.null.to_dict(),
-            **self._by_name("draws", "seed", "warnings", "notes"),
+            **{name: getattr(self, name) for name in ("draws", "seed", "warnings", "notes")},
         }
 
     def _rows(self) -> list[dict[str, Any]]:

@@ -207,6 +207,49 @@ class WithRun(Result):
     elapsed: float
     assumption_warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    statistic: float
+    score: float
+    null_distribution: FloatArray | None
+    seed: int | None
+    impossible: int
+    checks: int = 1
+    engine: str = ""
+    weighted: bool = False
+    clusters: int | None = None
+    refused: Refusal | None = None
+
+    @property
+    def pvalue(self) -> float:
+        """(1 + draws at least as large) / (1 + draws); NaN where `refused` says why."""
+        return math.nan if self.refused else (1 + self.at_least) / (1 + self.draws)
+
+    def refutes(self, alpha: float) -> bool:
+        """Whether calibration is refuted: by the test, or by labels that were called impossible.
+
+        Parameters
+        ----------
+        alpha : float
+            Error that is allowed.
+
+        Returns
+        -------
+        bool
+            False where there is no p-value and no impossible label.
+        """
+        return self.pvalue <= alpha or self.impossible > 0
+
+    @cached_property
+    def at_least(self) -> int:
+        """Number of draws whose score is at least as large, ties counted."""
+        if self.null_distribution is None:
+            return 0
+        return int(np.count_nonzero(self.null_distribution >= self.score - self._tie))
+
+    @cached_property
+    def _tie(self) -> float:
+        """Differences that are rounding errors."""
+        values = (self.score,) if self.null_distribution is None else self.null_distribution
+        return TIE * max(abs(self.score), float(np.abs(values).max()))
 
     def _by_name(self, *names: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names}
@@ -290,58 +333,20 @@ class CalibrationResult(WithFindings, WithRun):
         Data-quality notes, and what the test has left out.
     """
 
-    statistic: float
-    score: float
-    null_distribution: FloatArray | None
     statistic_draws: FloatArray | None
     tail: float | None
     findings: tuple[Finding, ...]
-    checks: int
     dictionary: Dictionary
     is_adaptive: bool
     kernel: LocalKernel
     null: Null
-    seed: int | None
-    engine: str
     certificate: Certificate | None
-    weighted: bool
-    clusters: int | None
-    impossible: int
-    refused: Refusal | None = None
     independent: bool = True
-
-    def refutes(self, alpha: float) -> bool:
-        """Whether calibration is refuted: by the test, or by labels that were called impossible.
-
-        Parameters
-        ----------
-        alpha : float
-            Error that is allowed.
-
-        Returns
-        -------
-        bool
-            False where there is no p-value and no impossible label.
-        """
-        return self.pvalue <= alpha or self.impossible > 0
 
     @property
     def is_exact(self) -> bool:
         """Whether the p-value is valid at every sample size; not with clusters or `cv=`."""
         return self.null.exact and self.independent
-
-    @cached_property
-    def at_least(self) -> int:
-        """Number of draws whose score is at least as large, ties counted."""
-        if self.null_distribution is None:
-            return 0
-        return int(np.count_nonzero(self.null_distribution >= self.score - self._tie))
-
-    @cached_property
-    def _tie(self) -> float:
-        """Differences that are rounding errors."""
-        values = (self.score,) if self.null_distribution is None else self.null_distribution
-        return TIE * max(abs(self.score), float(np.abs(values).max()))
 
     @property
     def pvalue(self) -> float:
@@ -350,11 +355,9 @@ class CalibrationResult(WithFindings, WithRun):
         A formula that is an approximation reports nothing below its own depth. NaN where `refused`
         says why there is none.
         """
-        if self.refused is not None:
-            return math.nan
-        if isinstance(self.null, AnalyticNull) and self.tail is not None:
+        if self.refused is None and isinstance(self.null, AnalyticNull) and self.tail is not None:
             return max(self.tail, self.null.depth)
-        return (1 + self.at_least) / (1 + self.draws)
+        return super().pvalue
 
     @property
     def pvalue_is_below(self) -> bool:

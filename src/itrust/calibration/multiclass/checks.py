@@ -248,26 +248,42 @@ class ContrastLaw:
 
 @dataclass(frozen=True, eq=False)
 class ClassChecks:
-    """All that can be known before a label is looked at; checks of each class are `prepared`."""
+    """All that is known before a label is looked at, as a part of a pass; `prepared` by class."""
 
     survey: Survey
     engine: Engine
     prepared: tuple[Prepared, ...]
     joint: JointForm
     contrasts: Contrasts
+    plans: Sequence[Plan] = ()
 
     def for_signs(self) -> ClassChecks:
         """The same where draws keep the size of residuals, which then are divided by it."""
         return replace(self, prepared=tuple(own.for_null(Rademacher()) for own in self.prepared))
 
-    @property
-    def works(self) -> list[Work]:
+    def works(self, block: range) -> list[Work]:  # noqa: ARG002
         return [*(own.bank for own in self.prepared), self.joint, self.contrasts]
 
     @property
     def width(self) -> int:
         shared = self.joint.rank + len(self.contrasts.entries) + 1
         return sum(own.bank.width + shared for own in self.prepared)
+
+    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+        tally, scaled = outcome.tally, _scaled(self, outcome)
+        if block.start:
+            return scaled
+        singles = [own.is_single for own in self.prepared]
+        together = np.zeros(1 + self.law.vectors.size, dtype=bool)
+        is_single = np.concatenate([together, *singles, np.ones(len(self.law.pairs), dtype=bool)])
+        weights = _weights(self)
+        facts = {"weights": weights, "is_single": is_single, "n": tally.rows}
+        return ClassScores(**vars(scaled), **facts, checks=self, tally=tally)  # type: ignore[arg-type]
+
+    def finished(self, batches: Sequence[ScaledChecks]) -> ClassScores:
+        first, *others = batches
+        assert isinstance(first, ClassScores)
+        return first.with_batches(others)
 
     @cached_property
     def symmetric(self) -> list[BoolArray]:
@@ -554,51 +570,19 @@ def class_scores(
     is_even: BoolArray | None = None,
 ) -> ClassScores:
     """Score the data and all draws by every check."""
-    survey, law, part = checks.survey, checks.law, ClassScoring(checks)
-    (scores,) = run_together(checks.engine, survey, [part], null, draws, seed, advance)
+    survey, law = checks.survey, checks.law
+    (scores,) = run_together(checks.engine, survey, [checks], null, draws, seed, advance)
     made: ClassScores = scores
     if not null.keeps_clusters:
         return made
     drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-    others = _scaled(checks, checks.engine.run(survey, [], drawing, checks.works))
+    others = _scaled(checks, checks.engine.run(survey, [], drawing, checks.works(range(0))))
     even = np.ones(len(checks.prepared), dtype=bool) if is_even is None else is_even
     of_vectors = np.full(law.vectors.size, bool(even.all()))
     of_pairs = even[law.pairs[:, :2]].all(axis=1)
     symmetric = np.concatenate([[False], of_vectors, *checks.symmetric, of_pairs])
     keeps = isinstance(null, Rademacher)
     return made.on_scale_of(others, symmetric, keeps_residuals=keeps)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassScoring:
-    """The checks of all classes as a part of a pass."""
-
-    checks: ClassChecks
-    plans: Sequence[Plan] = ()
-
-    def works(self, block: range) -> list[Work]:  # noqa: ARG002
-        return self.checks.works
-
-    @property
-    def width(self) -> int:
-        return self.checks.width
-
-    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
-        checks, tally = self.checks, outcome.tally
-        scaled = _scaled(checks, outcome)
-        if block.start:
-            return scaled
-        singles = [own.is_single for own in checks.prepared]
-        together = np.zeros(1 + checks.law.vectors.size, dtype=bool)
-        is_single = np.concatenate([together, *singles, np.ones(len(checks.law.pairs), dtype=bool)])
-        weights = _weights(checks)
-        facts = {"weights": weights, "is_single": is_single, "n": tally.rows}
-        return ClassScores(**vars(scaled), **facts, checks=checks, tally=tally)  # type: ignore[arg-type]
-
-    def finished(self, batches: Sequence[ScaledChecks]) -> ClassScores:
-        first, *others = batches
-        assert isinstance(first, ClassScores)
-        return first.with_batches(others)
 
 
 def _weights(checks: ClassChecks) -> FloatArray:

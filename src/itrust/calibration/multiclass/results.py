@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from itrust._core import FloatArray, Result, counted, plain
 from itrust.calibration.dictionary.entries import Shape
-from itrust.calibration.results import Finding, Refusal, WithFindings, WithRun
-from itrust.calibration.tails import TIE
+from itrust.calibration.results import Finding, WithFindings, WithRun
 from itrust.data import Predicate
 
 TOGETHER = "all together"
@@ -187,44 +183,13 @@ class MulticlassResult(WithRun):
         Where the data contradict the assumptions of the null; data-quality notes.
     """
 
-    statistic: float
     null_sd: float
-    score: float
     null_distribution: FloatArray
     together: ClassResult
     classes: tuple[ClassResult, ...]
     seed: int
-    impossible: int
     pairs: tuple[TakenFor, ...] = ()
-    checks: int = 1
-    engine: str = ""
-    weighted: bool = False
-    clusters: int | None = None
-    refused: Refusal | None = None
     is_exact: bool = True
-
-    @property
-    def pvalue(self) -> float:
-        """(1 + draws at least as large) / (1 + draws); NaN where `refused` says why."""
-        if self.refused is not None:
-            return math.nan
-        tie = TIE * max(abs(self.score), float(np.abs(self.null_distribution).max()))
-        return (1 + int((self.null_distribution >= self.score - tie).sum())) / (1 + self.draws)
-
-    def refutes(self, alpha: float) -> bool:
-        """Whether calibration is refuted: by the test, or by labels that were called impossible.
-
-        Parameters
-        ----------
-        alpha : float
-            Error that is allowed.
-
-        Returns
-        -------
-        bool
-            False where there is no p-value and no impossible label.
-        """
-        return self.pvalue <= alpha or self.impossible > 0
 
     def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
         """Give the findings of all classes that count at this alpha, each with its class.

@@ -23,7 +23,6 @@ from itrust.calibration.evidence import attributed, described, findings_of, impo
 from itrust.calibration.multiclass.checks import (
     ClassNull,
     ClassScores,
-    ClassScoring,
     Contrasts,
     class_scores,
     joint_form,
@@ -289,7 +288,7 @@ class _Run:
         checks = prepare_classes(extract, engine, draws)
         checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
         laws = drawing.laws(whole, seed)
-        amount = work_of_parts(checks.survey, [ClassScoring(checks)], draws) * len(laws)
+        amount = work_of_parts(checks.survey, [checks], draws) * len(laws)
         with progress_bar("drawing", amount, self.progress) as advance:
             tables = [class_scores(checks, law, draws, seed, advance, drawing.even) for law in laws]
         facts["engine"] = engine.describe(checks.survey, checks.joint)

@@ -6,6 +6,8 @@ if TYPE_CHECKING:
     from itrust.render import notebook as notebook
     from itrust.render import page as page
     from itrust.render import text as text
+    from itrust.render.document import Document as Document
+    from itrust.render.document import terminal as terminal
     from itrust.render.junit import junit_xml as junit_xml
     from itrust.render.junit import watch_junit_xml as watch_junit_xml
     from itrust.render.markdown import summary_markdown as summary_markdown
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from itrust.render.text import class_words as class_words
     from itrust.render.text import classes_missed_words as classes_missed_words
     from itrust.render.text import classes_summary as classes_summary
+    from itrust.render.text import document_of as document_of
     from itrust.render.text import drift_sentence as drift_sentence
     from itrust.render.text import estimate_facts as estimate_facts
     from itrust.render.text import estimates_told as estimates_told

@@ -1,9 +1,9 @@
 """Results as HTML for notebooks, one module for each question."""
 
+from itrust.render.document import in_notebook as in_notebook
 from itrust.render.notebook import (
     auditing,
     balance,
-    bias,
     calibration,
     drift,
     overturn,
@@ -13,14 +13,12 @@ from itrust.render.notebook import (
     validation,
     watch,
 )
-from itrust.render.notebook.picture import in_notebook as in_notebook
 from itrust.render.showing import as_html
 
 __all__ = [
     "as_html",
     "auditing",
     "balance",
-    "bias",
     "calibration",
     "drift",
     "overturn",

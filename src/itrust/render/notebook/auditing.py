@@ -21,11 +21,11 @@ from itrust.auditing import (
 from itrust.bias import SIGN
 from itrust.overturn import NumberRobustness
 from itrust.render import html
-from itrust.render.notebook.bias import PART_HEAD, part_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
 from itrust.render.text import class_words, classes_judged_on, classes_missed_words
 from itrust.render.text.auditing import by_cluster, judged_on, numbers_of, seen, short_pvalue
+from itrust.render.text.bias import PART_HEAD, part_cells
 from itrust.render.text.overturning import (
     NAMES,
     TITLE,

@@ -1,6 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
-from itrust.render.showing import WIDTH, as_text
+from itrust.render.document import WIDTH, as_text, document_of
 from itrust.render.text import (
     auditing,
     balance,
@@ -88,6 +88,7 @@ __all__ = [
     "classes_notes",
     "classes_sections",
     "classes_summary",
+    "document_of",
     "drift",
     "drift_sentence",
     "estimate_facts",

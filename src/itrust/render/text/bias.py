@@ -1,4 +1,4 @@
-"""Local bias, groups, slices, curves and maps as plain text."""
+"""Local bias, groups, slices, curves and maps in words."""
 
 from __future__ import annotations
 
@@ -21,17 +21,27 @@ from itrust.bias import (
     Slice,
     SliceTable,
 )
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import seconds
+from itrust.render.document import (
+    Document,
+    Notes,
+    Sentence,
+    Table,
+    document_of,
+    interval,
+    number,
+    seconds,
+)
 
 MAX_UNCONFIRMED = 2  # slices that were not confirmed and are told all the same
 MAX_COORDINATES = 4
 CUBIC_POINTS = 5
+PART_HEAD = ("where", "rows", "bias", "interval", "p")
+RATES = ("predicted", "observed")
 
 
-@as_text.register
-def _(result: PartBias, width: int = WIDTH) -> str:  # noqa: ARG001
-    return f"{result.where}: {result.bias:+.3f}, {counted(result.rows, 'row')}"
+@document_of.register
+def _(part: PartBias) -> Document:
+    return Document(f"{part.where}: {part.bias:+.3f}, {counted(part.rows, 'row')}")
 
 
 def rows_of(part: PartBias) -> str:
@@ -44,81 +54,84 @@ def rows_of(part: PartBias) -> str:
 def bias_and_interval(part: PartBias) -> tuple[str, str]:
     """The bias and its interval, with the digits that the interval can tell."""
     ends = part.lower, part.upper
+    if not np.isfinite(part.bias):
+        return number(part.bias, "+.3f"), interval(*ends)
     bias, lower, upper = (signed_in(value, *ends) for value in (part.bias, *ends))
     return bias, f"{lower} to {upper}"
 
 
-@as_text.register
-def _(result: GroupTable, width: int = WIDTH) -> str:  # noqa: ARG001
-    cover = f"{100 * (1 - result.alpha):g} % interval"
-    names = max(len("group"), *(len(group.name) for group in result.groups))
-    head = (
-        f"{'group':<{names}}  {'rows':>8} {'predicted':>9} {'observed':>9} {'bias':>7} "
-        f"{cover:>17} {'p-value':>8}"
-    )
-    lines = [
-        f"{g.name:<{names}}  {g.rows:>8,} {g.predicted:>9.3f} {g.observed:>9.3f} "
-        f"{g.bias:>+7.3f} {signed(g.lower):>8} {signed(g.upper):>8} {g.pvalue:>8.3g}"
-        f"{'  few rows' if g.small else ''}"
-        for g in result.groups
-    ]
+def part_cells(part: PartBias, *, rates: bool = False) -> tuple[str, ...]:
+    """A group or slice as a row of `PART_HEAD`, with `RATES` behind the rows if asked for."""
+    means = (number(rate, ".3f") for rate in (part.predicted, part.observed)) if rates else ()
+    pvalue = number(part.pvalue, ".3g")
+    return (str(part.where), rows_of(part), *means, *bias_and_interval(part), pvalue)
+
+
+@document_of.register
+def _(result: GroupTable) -> Document:
+    few = ["few rows" if group.small else "" for group in result]
+    cells = [(group.name, *part_cells(group, rates=True)[1:]) for group in result]
+    rows = [(*row, note) for row, note in zip(cells, few, strict=True)] if any(few) else cells
+    head = ("group", "rows", *RATES, *PART_HEAD[2:], *([""] if any(few) else []))
     together = "for all groups at once" if result.simultaneous else "each on its own"
-    foot = [
-        SIGN,
-        f"intervals and p-values hold {together}; p is at most {result.alpha:g} where the",
-        *_how_sure(result),
-    ]
-    return "\n".join([head, *lines, *foot, *_notes(result.notes, "")])
-
-
-def _how_sure(table: GroupTable) -> list[str]:
-    if not table.is_exact:
-        why = "by clusters" if table.null.keeps_clusters else "as for out-of-fold predictions"
-        return [f"interval excludes 0; both are approximate, {why}"]
-    return [
-        'interval excludes 0: exact for "calibrated in every row", asymptotically valid for',
-        '"no mean bias in the group"',
-    ]
-
-
-@as_text.register
-def _(result: SliceTable, width: int = WIDTH) -> str:  # noqa: ARG001
-    lines = [f"Slices found on one part of {result.n:,} rows and judged on the other"]
-    others = [part for part in result.slices if part not in result.confirmed]
-    told = [*result.confirmed, *others[:MAX_UNCONFIRMED]]
-    for part in told:
-        mark = "+" if part.pvalue <= result.alpha else " "
-        lines.append(
-            f"  {mark} {part.rule}\n      {part.judged_on:,} of {part.rows:,} rows, predicted "
-            f"{part.predicted:.3f}, observed {part.observed:.3f}, bias {part.bias:+.3f} "
-            f"({signed(part.lower)} to {signed(part.upper)}), p {part.pvalue:.3g}"
+    hold = f"intervals and p-values hold {together}"
+    cover = f"{hold}; p is at most {result.alpha:g} where the interval excludes 0"
+    if result.is_exact:
+        kind = (
+            ': exact for "calibrated in every row", asymptotically valid for "no mean bias in '
+            'the group"'
         )
-    if not result.slices:
-        lines.append(f"  none: no rule with {result.min_rows:,} rows of a half stands out")
-    if len(result.slices) > len(told):
-        lines.append(f"    and {len(result.slices) - len(told)} more that were not confirmed")
-    foot = [
-        SIGN,
-        f"+ confirmed at alpha {result.alpha:g} on the half that the slice was not found on: the",
-        "interval excludes 0. Rates, intervals and p-values are that half's, and hold for",
-        "all slices at once",
+    else:
+        why = "by clusters" if result.null.keeps_clusters else "as for out-of-fold predictions"
+        kind = f"; both are approximate, {why}"
+    return Document(
+        f"Bias in {counted(len(result), 'group')}",
+        [Table(head, rows), Notes([SIGN, f"{cover}{kind}", *_notes(result.notes)])],
+    )
+
+
+@document_of.register
+def _(result: SliceTable) -> Document:
+    others = [part for part in result.slices if part not in result.confirmed]
+    rows = [
+        ("+" if part.pvalue <= result.alpha else "", *part_cells(part, rates=True))
+        for part in (*result.confirmed, *others[:MAX_UNCONFIRMED])
     ]
-    return "\n".join([*lines, *foot, *_notes(result.notes, "")])
+    notes = []
+    if not result.slices:
+        notes.append(f"none: no rule with {result.min_rows:,} rows of a half stands out")
+    if len(others) > MAX_UNCONFIRMED:
+        notes.append(f"and {len(others) - MAX_UNCONFIRMED} more that were not confirmed")
+    meaning = (
+        f"+ confirmed at alpha {result.alpha:g} on the half that the slice was not found on: the "
+        "interval excludes 0. Rates, intervals and p-values are that half's, and hold for all "
+        "slices at once"
+    )
+    return Document(
+        f"Slices found on one part of {result.n:,} rows and judged on the other: "
+        f"{len(result.confirmed) or 'none'} confirmed",
+        [
+            Table(("", "slice", "rows", *RATES, *PART_HEAD[2:]), rows),
+            Notes([*notes, SIGN, meaning, *_notes(result.notes)]),
+        ],
+    )
 
 
-@as_text.register
-def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
+@document_of.register
+def _(result: LocalBias) -> Document:
     names = [column.name for column in result.points.columns]
     prob = result.kernel.prob
     near = "any" if prob is None else prob.describe(["p"])
     typical = f"{np.median(result.size):,.0f} effective neighbours of a typical point"
     unshown, redraws = result.known & ~result.flagged, result.redraws
+    shown = []
+    for side, sign in (("too low", 1), ("too high", -1)):
+        most = extreme(result, sign)
+        share = share_of(shown_at(result, sign))
+        shown.append((side, f"shown at {share}{most and '; '}{most}"))
     rows = [
         ("rows", f"{result.n:,}; {typical}"),
-        *(
-            (told, f"shown at {share_of(shown_at(result, sign))}{_below(extreme(result, sign))}")
-            for told, sign in (("too low", 1), ("too high", -1))
-        ),
+        *shown,
         ("not shown", f"to be miscalibrated by these rows: {share_of(unshown)}"),
         (
             "unknown",
@@ -128,23 +141,20 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
         ("", f"in covariates: {result.kernel.x.describe(names)}"),
         ("made with", f"{redraws.draws:,} draws, seed {redraws.seed}, {seconds(result.elapsed)}"),
     ]
-    lines = [f"Local bias at {points_text(result)}", f"  {SIGN}", ""]
-    lines += [f"  {name:<12}{text}" for name, text in rows]
-    lines += [
-        "",
-        "  shown: the model is miscalibrated for some neighbours of the point. If it is calibrated",
-        f"  for all neighbours of some points, at most {result.alpha:g} of samples show any there.",
-        "  Sizes are averages over neighbours, and at least so large for all points at once.",
-    ]
-    return "\n".join([*lines, *_notes((*result.notes_on_points, *result.notes))])
+    meaning = (
+        "shown: the model is miscalibrated for some neighbours of the point. If it is calibrated "
+        f"for all neighbours of some points, at most {result.alpha:g} of samples show any there. "
+        "Sizes are averages over neighbours, and at least so large for all points at once."
+    )
+    notes = _notes([*result.notes_on_points, *result.notes])
+    return Document(
+        f"Local bias at {points_text(result)}",
+        [Sentence(SIGN), Table(("", ""), rows), Notes([meaning, *notes])],
+    )
 
 
-def _below(text: str) -> str:
-    return f"\n{'':14}{text}" if text else ""
-
-
-def _notes(notes: Sequence[str], indent: str = "  ") -> list[str]:
-    return [f"{indent}note: {note}" for note in notes]
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
 
 
 def points_text(bias: LocalBias) -> str:
@@ -190,19 +200,19 @@ def point_text(bias: LocalBias, k: int) -> str:
     return ", ".join([*parts, f"prediction {bias.points.p[k]:.2f}"])
 
 
-@as_text.register
-def _(result: BiasCurve, width: int = WIDTH) -> str:  # noqa: ARG001
-    names = max(len(part.group) for part in result.parts)
-    told = (f"  {part.group:<{names}}  {part_text(result, part)}" for part in result.parts)
-    head = f"Bias along {result.axis.name}   ({SIGN})"
-    return "\n".join([head, *told, *_notes(result.bias.notes)])
+@document_of.register
+def _(result: BiasCurve) -> Document:
+    rows = [(part.group, f"{part.rows:,}", part_text(result, part)) for part in result.parts]
+    return Document(
+        f"Bias along {result.axis.name}",
+        [Table(("group", "rows", "shown"), rows), Notes([SIGN, *_notes(result.bias.notes)])],
+    )
 
 
 def part_text(curve: BiasCurve, part: CurvePart) -> str:
     """Where a group's curve is shown to be off, and by how much."""
     if not part.known:
-        few = f"nowhere {curve.bias.min_neighbours} effective neighbours"
-        return f"unknown: {counted(part.rows, 'row')}, {few}"
+        return f"unknown: nowhere {curve.bias.min_neighbours} effective neighbours"
     shown = np.nan_to_num(part.pvalues, nan=1.0) <= curve.bias.alpha
     if not shown.any():
         return "not shown to be miscalibrated by these rows"
@@ -224,12 +234,16 @@ def _stretches(axis: Axis, part: CurvePart, shown: BoolArray) -> Iterator[str]:
         yield f"{where}: {told} at {axis.shown(peak)} (p {part.pvalues[peak]:.2g})"
 
 
-@as_text.register
-def _(result: BiasMap, width: int = WIDTH) -> str:  # noqa: ARG001
+@document_of.register
+def _(result: BiasMap) -> Document:
     across, up = result.axes
-    lines = [f"Bias over {across.name} and {up.name}   ({SIGN})"]
-    lines += [f"  {told:<9} {text}" for told, text in cells_text(result)]
-    return "\n".join([*lines, *_notes(result.bias.notes)])
+    return Document(
+        f"Bias over {across.name} and {up.name}",
+        [
+            Table(("", ""), list(cells_text(result))),
+            Notes([SIGN, *_notes(result.bias.notes)]),
+        ],
+    )
 
 
 def cells_text(result: BiasMap) -> Iterator[tuple[str, str]]:
@@ -248,16 +262,16 @@ def cells_text(result: BiasMap) -> Iterator[tuple[str, str]]:
     yield "unknown", f"{counted(unknown, 'cell')} with too few rows nearby"
 
 
-@as_text.register
-def _(result: CubicFit, width: int = WIDTH) -> str:  # noqa: ARG001
-    lines = [f"Cubic fits of the local bias against {result.name}, no error control"]
-    names = max((len(part.group) for part in result.groups), default=0)
+@document_of.register
+def _(result: CubicFit) -> Document:
+    rows = []
     for part in result.groups:
         at = np.linspace(part.covariate.min(), part.covariate.max(), CUBIC_POINTS)
-        told = (
-            f"{result.column.shown(float(x), 4)}: {value:+.3f}"
-            for x, value in zip(at, part.at(at), strict=True)
-        )
-        lines.append(f"  {part.group:<{names}}  {', '.join(told)}")
-    lines.extend(f"  {group}: fewer than four known points" for group in result.left_out)
-    return "\n".join([*lines, SIGN])
+        values = zip(at, part.at(at), strict=True)
+        shown = (f"{result.column.shown(float(x), 4)}: {value:+.3f}" for x, value in values)
+        rows.append((part.group, ", ".join(shown)))
+    left_out = [f"{group}: fewer than four known points" for group in result.left_out]
+    return Document(
+        f"Cubic fits of the local bias against {result.name}, no error control",
+        [Table(("group", "bias"), rows), Notes([*left_out, SIGN])],
+    )

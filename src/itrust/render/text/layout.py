@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from itrust._core import printable, wrapped
-
-NARROW = 56  # below it what belongs together stands on lines of its own
+from itrust._core import wrapped
+from itrust.render.document import NARROW as NARROW
+from itrust.render.document import more as more
+from itrust.render.document import seconds as seconds
+from itrust.render.document import spelt as spelt
 
 
 class Section(NamedTuple):
@@ -28,27 +29,6 @@ def _indented(text: str, width: int) -> list[str]:
     indent = "    " + text[: len(text) - len(text.lstrip())]
     deeper = "    " if text.startswith("* ") else "  "  # below what is marked, not the mark
     return wrapped(text.strip(), width, indent, deeper)
-
-
-def spelt(name: str) -> str:
-    """A name for a line: nothing in it can begin another one."""
-    return printable(name, lines=False)
-
-
-def more(number: int) -> Iterable[str]:
-    """Say how many entries of a list are not shown, if any."""
-    return [f"and {number} more"] if number > 0 else []
-
-
-def seconds(elapsed: float) -> str:
-    """A time for people.
-
-    >>> seconds(0.123), seconds(11.4), seconds(113.2), seconds(7_300)
-    ('0.12 s', '11 s', '113 s', '122 min')
-    """
-    if elapsed >= 600:
-        return f"{elapsed / 60:,.0f} min"
-    return f"{elapsed:.0f} s" if elapsed >= 10 else f"{elapsed:.2g} s"
 
 
 def fitted(text: str, width: int) -> str:

@@ -25,7 +25,7 @@ from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import difference_words, resemblance_warnings
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
-from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
+from itrust.render.text.layout import TextPart, fitted, laid_out, more, seconds, spelt
 from itrust.render.text.overturning import (
     TITLE,
     explained_words,
@@ -133,34 +133,34 @@ def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict 
     return printable("\n".join([first, *lines, f"  made with: {made}, seed {audit.seed}"]))
 
 
-def sections(audit: Audit) -> list[Section]:
+def sections(audit: Audit) -> list[TextPart]:
     """Say what was asked and what was found, part by part."""
     found = []
     given = "the covariates" if audit.test.names else "the prediction alone"
     if audit.tasks:
         lines = [line for task in audit.tasks for line in task_lines(task)]
-        found.append(Section("tasks", "Your numbers", lines))
+        found.append(TextPart("tasks", "Your numbers", lines))
     if audit.diagnosis.groups is not None and audit.diagnosis.groups.groups:
-        found.append(Section("groups", "Groups", _groups(audit.diagnosis.groups)))
+        found.append(TextPart("groups", "Groups", _groups(audit.diagnosis.groups)))
     return [
         *found,
-        Section("diagnosis", "Where the model is shown to be miscalibrated", _diagnosis(audit)),
-        Section("test", f"Calibration given {given} (competency)", _test(audit)),
-        Section("overall", "Overall calibration (reliance)", _overall(audit)),
-        Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
+        TextPart("diagnosis", "Where the model is shown to be miscalibrated", _diagnosis(audit)),
+        TextPart("test", f"Calibration given {given} (competency)", _test(audit)),
+        TextPart("overall", "Overall calibration (reliance)", _overall(audit)),
+        TextPart("missed", "What this audit could have missed (confidence)", _missed(audit)),
         *_overturning(audit),
         *_population(audit),
-        Section("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
+        TextPart("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
     ]
 
 
-def _overturning(audit: Audit) -> list[Section]:
+def _overturning(audit: Audit) -> list[TextPart]:
     """What would overturn what was found, unless it was left out."""
     lines = overturning_lines(audit)
-    return [Section("robustness", TITLE, lines)] if lines else []
+    return [TextPart("robustness", TITLE, lines)] if lines else []
 
 
-def _population(audit: Audit) -> list[Section]:
+def _population(audit: Audit) -> list[TextPart]:
     """Whether the rows are like the population, if there is one."""
     found = audit.resemblance
     if found is None:
@@ -168,7 +168,7 @@ def _population(audit: Audit) -> list[Section]:
     lines = [f"warning: {text}" for text in resemblance_warnings(found)]
     lines = lines or [f"no difference from the population is shown (p = {found.pvalue:.3g})"]
     lines += [difference_words(one) for one in found.differences]
-    return [Section("population", f"The population of {found.size:,} rows", lines)]
+    return [TextPart("population", f"The population of {found.size:,} rows", lines)]
 
 
 def _groups(table: GroupTable) -> list[str]:

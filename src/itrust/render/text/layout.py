@@ -11,7 +11,7 @@ from itrust.render.document import seconds as seconds
 from itrust.render.document import spelt as spelt
 
 
-class Section(NamedTuple):
+class TextPart(NamedTuple):
     """A part of a text: its key, the title and the lines under it."""
 
     key: str
@@ -19,7 +19,7 @@ class Section(NamedTuple):
     lines: list[str]
 
 
-def laid_out(section: Section, width: int) -> list[str]:
+def laid_out(section: TextPart, width: int) -> list[str]:
     """Put the title above its lines."""
     below = [line for text in section.lines for line in _indented(text, width)]
     return [*wrapped(section.title, width, "  ", "  "), *below]

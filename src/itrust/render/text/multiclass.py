@@ -26,7 +26,7 @@ from itrust.render.text.auditing import (
     verdict_line,
 )
 from itrust.render.text.bias import bias_and_interval
-from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
+from itrust.render.text.layout import TextPart, fitted, laid_out, more, seconds, spelt
 from itrust.render.text.overturning import TITLE, untold_words
 from itrust.render.text.tasks import task_sentence
 from itrust.render.text.verdict import class_words, untold
@@ -128,32 +128,32 @@ def _pvalue(value: float) -> str:
     return "none" if math.isnan(value) else f"{value:.3g}"
 
 
-def classes_sections(audit: MulticlassAudit) -> list[Section]:
+def classes_sections(audit: MulticlassAudit) -> list[TextPart]:
     """Say what was asked and what was found, part by part."""
     found = []
     if audit.tasks:
         lines = [line for task in audit.tasks for line in task_lines(task)]
-        found.append(Section("tasks", "Your numbers", lines))
+        found.append(TextPart("tasks", "Your numbers", lines))
     given = "the covariates" if audit.test.names else "the predictions alone"
     return [
         *found,
-        Section("classes", "Each class against the rest", _after_classes(audit)),
-        Section("diagnosis", "Where a class is shown to be miscalibrated", _diagnosis(audit)),
-        Section("taken for", "Which class is taken for which", _pairs(audit.taken_for)),
-        Section("test", f"All classes given {given}", _test(audit)),
-        Section("overall", "Overall calibration", _overall(audit)),
-        Section("missed", "What this audit could have missed", [classes_missed_words(audit)]),
+        TextPart("classes", "Each class against the rest", _after_classes(audit)),
+        TextPart("diagnosis", "Where a class is shown to be miscalibrated", _diagnosis(audit)),
+        TextPart("taken for", "Which class is taken for which", _pairs(audit.taken_for)),
+        TextPart("test", f"All classes given {given}", _test(audit)),
+        TextPart("overall", "Overall calibration", _overall(audit)),
+        TextPart("missed", "What this audit could have missed", [classes_missed_words(audit)]),
         *_overturning(audit),
-        Section("rows", "Rows", [f"{audit.n:,}, judged on {classes_judged_on(audit)}"]),
+        TextPart("rows", "Rows", [f"{audit.n:,}, judged on {classes_judged_on(audit)}"]),
     ]
 
 
-def _overturning(audit: MulticlassAudit) -> list[Section]:
+def _overturning(audit: MulticlassAudit) -> list[TextPart]:
     """Why it is not told what would overturn what was found, unless that was left out."""
     found = audit.robustness
     if found is None or found.untold is None:
         return []
-    return [Section("robustness", TITLE, [untold_words(found.untold)])]
+    return [TextPart("robustness", TITLE, [untold_words(found.untold)])]
 
 
 def _after_classes(audit: MulticlassAudit) -> list[str]:

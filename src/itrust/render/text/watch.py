@@ -8,7 +8,7 @@ from typing import Any
 
 from itrust._core import counted, listed, wrapped
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import Section, laid_out, more, spelt
+from itrust.render.text.layout import TextPart, laid_out, more, spelt
 from itrust.render.text.tasks import pvalue_words
 from itrust.render.text.watch_parts import (
     batch_line,
@@ -168,7 +168,7 @@ def waiting_words(own: Waiting, report: WatchReport) -> str:
     return "they enter later, as late outcomes"
 
 
-def watch_sections(report: WatchReport) -> list[Section]:
+def watch_sections(report: WatchReport) -> list[TextPart]:
     """The parts of the text, in order."""
     found = report.findings
     findings = [finding_line(own) for own in found[:MAX_FINDINGS]]
@@ -197,7 +197,7 @@ def watch_sections(report: WatchReport) -> list[Section]:
         parts["batches"].append(f"and {hidden:,} before these")
     if len(report.segments) > 1:
         parts["batches"] += [segment_words(own) for own in report.segments]
-    return [Section(key, TITLES[key], lines) for key, lines in parts.items() if lines]
+    return [TextPart(key, TITLES[key], lines) for key, lines in parts.items() if lines]
 
 
 def watch_told(report: WatchReport, width: int = WIDTH) -> str:

@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
-PACKAGE = {".py", ".typed"}
+PACKAGE = {".py", ".pyi", ".typed"}
 # What stands in a folder of the package besides.
 DATA = {
     "itrust/render/page": {".css", ".gz", ".j2", ".js", ".json", ".txt"},
@@ -17,6 +17,7 @@ DATA = {
 RECORDS = {"METADATA", "RECORD", "WHEEL", "entry_points.txt"}
 NEEDED = (
     "itrust/__init__.py",
+    "itrust/__init__.pyi",
     "itrust/__main__.py",
     "itrust/py.typed",
     "itrust/auditing/schema/itrust-audit-4.json",

@@ -10,7 +10,7 @@ ROOT = Path(itrust.__file__).parent
 LAZY = [
     ".".join(["itrust", *path.parent.relative_to(ROOT).parts])
     for path in sorted(ROOT.rglob("__init__.py"))
-    if "__getattr__ = loaded_later" in path.read_text()
+    if "offered(__name__)" in path.read_text()
 ]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -207,7 +207,9 @@ class ClassEvidence:
     item: PartBias | PointBias | MeanBias | Finding | TakenFor
 
 
-Evidence = PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels | ClassEvidence
+Evidence: TypeAlias = (
+    PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels | ClassEvidence
+)
 KINDS: dict[type, str] = {
     Slice: "slice",
     GroupBias: "group",

@@ -1,39 +1,5 @@
 """Functions of covariates: trends, levels, waves, ranks and products; their names and limits."""
 
-from itrust.terms.functions import (
-    Absent,
-    ColumnName,
-    Curve,
-    Described,
-    Features,
-    Inside,
-    Is,
-    Power,
-    Precision,
-    Product,
-    ProductName,
-    Reading,
-    Shape,
-    Slope,
-    Term,
-    UnitScale,
-    Wave,
-    columns_by_name,
-    fading,
-    frequent_values,
-    interpolated,
-    plain_features,
-    read,
-    scales_of,
-)
-from itrust.terms.limits import (
-    CHECKED_LEVELS,
-    CLASS_GROUP_LEVELS,
-    COLUMN_LEVELS,
-    DIRECTION_LEVELS,
-    GROUP_LEVELS,
-    SEARCHED_LEVELS,
-    SHOWN_LEVELS,
-    WATCHED_CROSSED,
-    WATCHED_LEVELS,
-)
+from itrust._core import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

@@ -6,17 +6,6 @@ whole vector of probabilities, so the size of the test is exact and the classes 
 Two classes are one question, which the binary test answers.
 """
 
-from itrust.calibration.multiclass.checks import class_scores, prepare_classes, trace_of_products
-from itrust.calibration.multiclass.results import (
-    ClassFinding,
-    ClassResult,
-    MulticlassResult,
-    TakenFor,
-    taken_for_of,
-)
-from itrust.calibration.multiclass.testing import (
-    ClassDrawing,
-    has_classes,
-    joint_statistics,
-    multiclass_test,
-)
+from itrust._core import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

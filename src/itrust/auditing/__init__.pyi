@@ -1,0 +1,124 @@
+from itrust.auditing.audits import Audit as Audit
+from itrust.auditing.audits import audit as audit
+from itrust.auditing.charts import Charts as Charts
+from itrust.auditing.charts import CurveChart as CurveChart
+from itrust.auditing.charts import CurveLine as CurveLine
+from itrust.auditing.charts import HistogramChart as HistogramChart
+from itrust.auditing.charts import MapChart as MapChart
+from itrust.auditing.charts import MapSide as MapSide
+from itrust.auditing.charts import NullChart as NullChart
+from itrust.auditing.charts import ReliabilityLine as ReliabilityLine
+from itrust.auditing.comparison import Comparison as Comparison
+from itrust.auditing.comparison import Difference as Difference
+from itrust.auditing.comparison import ModelReport as ModelReport
+from itrust.auditing.comparison import compare as compare
+from itrust.auditing.disclosure import MIN_CELL as MIN_CELL
+from itrust.auditing.disclosure import Disclosure as Disclosure
+from itrust.auditing.disclosure import Withheld as Withheld
+from itrust.auditing.drifting import Change as Change
+from itrust.auditing.drifting import ComparedValue as ComparedValue
+from itrust.auditing.drifting import Drift as Drift
+from itrust.auditing.drifting import NotCompared as NotCompared
+from itrust.auditing.drifting import drift as drift
+from itrust.auditing.gating import Asked as Asked
+from itrust.auditing.gating import Check as Check
+from itrust.auditing.gating import Gate as Gate
+from itrust.auditing.gating import gate as gate
+from itrust.auditing.margins import Margin as Margin
+from itrust.auditing.margins import as_margins as as_margins
+from itrust.auditing.multiclass.audits import MulticlassAudit as MulticlassAudit
+from itrust.auditing.multiclass.comparison import ClassesComparison as ClassesComparison
+from itrust.auditing.multiclass.comparison import ClassesReport as ClassesReport
+from itrust.auditing.multiclass.disclosure import ClassesWithheld as ClassesWithheld
+from itrust.auditing.multiclass.parts import FAMILY as FAMILY
+from itrust.auditing.multiclass.parts import ClassesMissed as ClassesMissed
+from itrust.auditing.multiclass.parts import ClassesOverall as ClassesOverall
+from itrust.auditing.multiclass.parts import ClassPart as ClassPart
+from itrust.auditing.multiclass.parts import TopLabel as TopLabel
+from itrust.auditing.multiclass.taken import ClassMatrix as ClassMatrix
+from itrust.auditing.multiclass.taken import PairBias as PairBias
+from itrust.auditing.multiclass.taken import PairGroup as PairGroup
+from itrust.auditing.overturning import Overturning as Overturning
+from itrust.auditing.overturning import Untold as Untold
+from itrust.auditing.parts import Diagnosis as Diagnosis
+from itrust.auditing.parts import MeanBias as MeanBias
+from itrust.auditing.parts import Missed as Missed
+from itrust.auditing.parts import Overall as Overall
+from itrust.auditing.parts import Provenance as Provenance
+from itrust.auditing.parts import Unknown as Unknown
+from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
+from itrust.auditing.schemas import SCHEMA as SCHEMA
+from itrust.auditing.schemas import check_json as check_json
+from itrust.auditing.schemas import json_schema as json_schema
+from itrust.auditing.schemas import read_json as read_json
+from itrust.auditing.stages import AuditStep as AuditStep
+from itrust.auditing.stages import Stage as Stage
+from itrust.auditing.verdict import BAD as BAD
+from itrust.auditing.verdict import FAIR as FAIR
+from itrust.auditing.verdict import GOOD as GOOD
+from itrust.auditing.verdict import OPEN as OPEN
+from itrust.auditing.verdict import TONES as TONES
+from itrust.auditing.verdict import ClassEvidence as ClassEvidence
+from itrust.auditing.verdict import Evidence as Evidence
+from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
+from itrust.auditing.verdict import Judgement as Judgement
+from itrust.auditing.verdict import Overlooked as Overlooked
+from itrust.auditing.verdict import PointBias as PointBias
+from itrust.auditing.verdict import PointCoordinate as PointCoordinate
+from itrust.auditing.verdict import Tone as Tone
+from itrust.auditing.verdict import Verdict as Verdict
+from itrust.auditing.verdict import tone_of as tone_of
+
+__all__ = [
+    "MIN_CELL",
+    "Audit",
+    "Change",
+    "Charts",
+    "Check",
+    "ClassEvidence",
+    "ClassMatrix",
+    "ClassPart",
+    "ClassesComparison",
+    "ClassesMissed",
+    "ClassesOverall",
+    "ClassesReport",
+    "ClassesWithheld",
+    "ComparedValue",
+    "Comparison",
+    "CurveChart",
+    "CurveLine",
+    "Diagnosis",
+    "Difference",
+    "Disclosure",
+    "Drift",
+    "Gate",
+    "HistogramChart",
+    "Judgement",
+    "MapChart",
+    "MapSide",
+    "Margin",
+    "MeanBias",
+    "Missed",
+    "ModelReport",
+    "MulticlassAudit",
+    "NotCompared",
+    "NullChart",
+    "Overall",
+    "Overturning",
+    "PairBias",
+    "PairGroup",
+    "Provenance",
+    "ReliabilityLine",
+    "TopLabel",
+    "Unknown",
+    "Untold",
+    "Verdict",
+    "Withheld",
+    "audit",
+    "check_json",
+    "compare",
+    "drift",
+    "gate",
+    "json_schema",
+    "read_json",
+]

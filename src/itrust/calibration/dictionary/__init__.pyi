@@ -1,0 +1,14 @@
+from itrust.calibration.dictionary.bank import FEW_EVENTS as FEW_EVENTS
+from itrust.calibration.dictionary.bank import RIDGE as RIDGE
+from itrust.calibration.dictionary.bank import Bank as Bank
+from itrust.calibration.dictionary.bank import BankSums as BankSums
+from itrust.calibration.dictionary.bank import Directions as Directions
+from itrust.calibration.dictionary.bank import make_bank as make_bank
+from itrust.calibration.dictionary.bank import make_directions as make_directions
+from itrust.calibration.dictionary.default import contrast_entries as contrast_entries
+from itrust.calibration.dictionary.default import default_dictionary_for as default_dictionary_for
+from itrust.calibration.dictionary.default import direction_dictionary as direction_dictionary
+from itrust.calibration.dictionary.entries import Dictionary as Dictionary
+from itrust.calibration.dictionary.entries import Entry as Entry
+from itrust.calibration.dictionary.entries import Scaling as Scaling
+from itrust.terms import Shape as Shape

@@ -1,0 +1,12 @@
+from itrust.calibration.multiclass.checks import class_scores as class_scores
+from itrust.calibration.multiclass.checks import prepare_classes as prepare_classes
+from itrust.calibration.multiclass.checks import trace_of_products as trace_of_products
+from itrust.calibration.multiclass.results import ClassFinding as ClassFinding
+from itrust.calibration.multiclass.results import ClassResult as ClassResult
+from itrust.calibration.multiclass.results import MulticlassResult as MulticlassResult
+from itrust.calibration.multiclass.results import TakenFor as TakenFor
+from itrust.calibration.multiclass.results import taken_for_of as taken_for_of
+from itrust.calibration.multiclass.testing import ClassDrawing as ClassDrawing
+from itrust.calibration.multiclass.testing import has_classes as has_classes
+from itrust.calibration.multiclass.testing import joint_statistics as joint_statistics
+from itrust.calibration.multiclass.testing import multiclass_test as multiclass_test

@@ -1,5 +1,7 @@
 """What several test files need: a sample with every kind of column."""
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -9,6 +11,8 @@ import itrust as it
 # How long an example takes depends on what else the machine does, and a landing on no luck.
 settings.register_profile("itrust", deadline=None, derandomize=True)
 settings.load_profile("itrust")
+# A shell starts what runs in the background with Ctrl-C ignored, and commands would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
         assert "fitted on" not in loaded.stderr
     for more, told in (
         (("--method", "matrix"), "was fitted by 'vector', not 'matrix'; leave --method out"),
-        (("--prob", "p_win"), "what was learned is about several classes; name their columns"),
+        (("--prob", "p_win"), "what was learned is about several classes; name the columns"),
     ):
         refused = invoke(*load, *more)
         assert refused.exit_code == 2
@@ -113,7 +113,7 @@ def test_columns_that_are_named_without_their_classes_are_told_how(file):
     asked = ("--label", "y", "--on", "x")
     told = invoke("audit", str(file), *asked, "--prob", "p_win,p_tie,p_loss")
     assert told.exit_code == 2
-    cure = "if the columns are of its classes: --prob win=p_win,tie=p_tie,loss=p_loss;"
+    cure = "for all at once: --prob win=p1,tie=pt,loss=p2 or 'p_*'"
     assert cure in " ".join(told.stderr.split())
 
 

@@ -183,11 +183,11 @@ def test_several_models_share_their_blocks(tmp_path):
 
 def test_recalibration_takes_the_design_and_refuses_it_when_nothing_is_fitted(monkeypatch):
     fitted = []
-    real = recalibrate_module.read_samples
+    real = recalibrate_module.read_rows
     monkeypatch.setattr(
         recalibrate_module,
-        "read_samples",
-        lambda *args: fitted.append(real(*args)) or fitted[-1],
+        "read_rows",
+        lambda *args, **more: fitted.append(real(*args, **more)) or fitted[-1],
     )
     args = ["--label", "y", "--prob", "p", "--method", "platt", "--save", "learned.json"]
     result = invoke("recalibrate", "homes.csv", *args, *DESIGN, *REPLICATES)

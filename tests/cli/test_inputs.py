@@ -240,8 +240,8 @@ def appending(function, name="homes.csv"):
 
 def test_a_file_that_changes_between_checksum_and_reading_is_refused(folder, monkeypatch):
     pa.csv.write_csv(rows(), "homes.csv")
-    late = appending(audit_command.read_samples)
-    monkeypatch.setattr(audit_command, "read_samples", late)
+    late = appending(audit_command.read_rows)
+    monkeypatch.setattr(audit_command, "read_rows", late)
     told = refused("homes.csv", *COLUMNS, "--json", "out.json")
     assert "homes.csv grew from " in told
     assert "; run the command again when nobody writes to it, or copy it first" in told

@@ -118,11 +118,9 @@ def test_the_file_that_standard_error_goes_to_is_no_output(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "place", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/77", "/proc/self/fd/1", "link"]
+    "place", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/77", "/proc/self/fd/1"]
 )
-def test_no_output_is_named_by_a_descriptor(folder, place):
-    (folder / "first").symlink_to("/dev/stdout")
-    (folder / "link").symlink_to("first")
+def test_no_output_is_named_by_a_descriptor(place):
     told = {"json": "name - for standard output", "report": "name a file"}
     for option, cure in told.items():
         assert f"--{option}: {cure}, not {place}" in refused(

@@ -47,7 +47,7 @@ def test_the_gate_asks_for_a_margin(book, tmp_path):
         (["--robust-to", "odds:1.2"], "is a margin of the gate"),
         (["--gate", "--robust-to", "odds"], "takes a name and a size"),
         (["--gate", "--robust-to", "odds:many"], "takes a name and a size"),
-        (["--gate", "--robust-to", "odds:inf"], "takes a name and a size"),
+        (["--gate", "--robust-to", "odds:inf"], "odds must be above 1, not inf"),
         (["--gate", "--robust-to", "odds:0.9"], "odds must be above 1"),
         (["--gate", "--robust-to", "odd:1.2"], "did you mean 'odds'?"),
         (["--gate", "--robust-to", "odds:1.2,odds:1.3"], "twice"),

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import itrust as it
-from itrust.cli import streaming
+from itrust.cli import inputs
 from itrust.data import copying
 from itrust.recalibrate import rows
 from itrust.recalibrate.applying import Application
@@ -43,16 +43,14 @@ def run(*args):
     return invoke("recalibrate", *args, env={"COLUMNS": "200"})
 
 
-def test_files_larger_than_a_fifth_of_free_memory_are_streamed(tmp_path):
-    sizes = {name: os.path.getsize(name) for name in ("a.csv", "a.parquet", "a.csv.gz")}
-    for name, size in sizes.items():
-        known = size * (5 if name.endswith("gz") else 1)
-        assert streaming.streams([tmp_path / name], False, lambda known=known: 5 * known - 1)
-        assert not streaming.streams([tmp_path / name], False, lambda known=known: 5 * known)
-    both = [tmp_path / "a.csv", tmp_path / "a.parquet"]
-    assert streaming.streams(both, False, lambda: 5 * sizes["a.csv"])
-    assert streaming.streams(both, True, lambda: float("inf"))
-    assert not streaming.streams(both, False)
+def test_files_larger_than_a_fifth_of_free_memory_are_streamed(monkeypatch):
+    for name in ("a.csv", "a.parquet", "a.csv.gz"):
+        known = os.path.getsize(name) * (5 if name.endswith("gz") else 1)
+        with inputs.opened(name) as source:
+            for free, streamed in ((5 * known - 1, True), (5 * known, False)):
+                monkeypatch.setattr(inputs, "free_memory", lambda free=free: free)
+                assert source.streams(asked=False) == streamed
+                assert source.streams(asked=True)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
@@ -72,7 +70,7 @@ def test_streamed_and_whole_write_the_same_bytes_and_words(name, out, tmp_path):
 
 
 def test_the_command_streams_by_itself_and_tells_how_many_rows_it_drew(monkeypatch, tmp_path):
-    monkeypatch.setattr(streaming, "free_memory", lambda: 1_000.0)
+    monkeypatch.setattr(inputs, "free_memory", lambda: 1_000.0)
     monkeypatch.setattr(rows, "MAX_ROWS", 300)
     result = run("a.parquet", *COLUMNS, *MULTI, "--positive", "yes", "--save", "r.json")
     assert result.exit_code == 0, result.output

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from itrust.cli import demo
-from itrust.cli.streams import OutputLostError, after_writing
+from itrust.cli.console import OutputLostError, after_writing
 from shell import invoke
 
 LOST = 74

@@ -21,9 +21,7 @@ import pytest
 import itrust as it
 from fuzz.kills import killed_at_a_move
 from itrust.cli.console import Log
-from itrust.cli.watch_levels import levels_of
-from itrust.cli.watch_names import BatchName
-from itrust.cli.watch_state import held
+from itrust.cli.watch_state import BatchName, held, levels_of
 from shell import invoke
 
 ROWS, WEEKS, DRIFT = 150, 10, 4
@@ -632,7 +630,7 @@ def test_the_state_has_room_for_columns_of_text_and_names_no_level(dated):
 
 
 def test_the_widest_categories_are_not_looked_at_where_there_is_no_room(monkeypatch):
-    monkeypatch.setattr("itrust.cli.watch_levels.MAX_DIGITS", 40)
+    monkeypatch.setattr("itrust.cli.watch_state.MAX_DIGITS", 40)
     columns = {"wide": ["a", "b", "c", "d"], "narrow": ["a", "b", "a", "b"]}
     rows = it.Sample([0, 1, 0, 1], [0.2, 0.6, 0.3, 0.7], columns)
     assert levels_of(rows, b"salt").keys() == {"narrow"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust._core import Code, InputError, Row, Setting, checked_choice, checked_count, sentence
-from itrust.cli.door import SHELL
+from itrust.cli.console import SHELL
 
 WRONG = InputError(
     "{argument} must lie in [0, 1]; {row} has {value}", argument="prob", row=16, value=1.2

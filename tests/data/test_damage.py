@@ -15,8 +15,7 @@ import pytest
 import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
-from itrust.cli.inputs import max_input, spool
-from itrust.cli.streaming import about_unpacked
+from itrust.cli.inputs import about_unpacked, spool
 from itrust.data import FileSet, known_format
 from itrust.data.formats import base, tables, text
 from shell import invoke
@@ -224,17 +223,6 @@ def test_gzipped_text_stays_gzipped_and_other_files_are_unpacked(tmp_path):
     assert found.read_bytes() == held
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_standard_input_has_a_limit_that_can_be_set(packed, tmp_path, monkeypatch):
-    held = b"y,p\n" + b"1,0.5\n" * 10_000
-    told = "unpacks to more than 10 kB" if packed else "is larger than 10 kB"
-    monkeypatch.setenv("ITRUST_MAX_INPUT", "10 kB")
-    with pytest.raises(InputError, match=f"{told}; name the file instead, or set ITRUST_MAX_INPUT"):
-        kept(gzip.compress(held) if packed else held, tmp_path)
-    monkeypatch.setenv("ITRUST_MAX_INPUT", "0.1MB")
-    assert kept(gzip.compress(held) if packed else held, tmp_path).exists()
-
-
 @pytest.mark.parametrize(
     ("held", "told"),
     [
@@ -263,18 +251,7 @@ def test_standard_input_stops_before_the_disk_is_full(tmp_path, monkeypatch):
         assert kept(b"y,p\n1,0.5\n", tmp_path).exists()
 
 
-@pytest.mark.parametrize("given", ["lots", "9" * 400, "9" * 305 + "TB", "-1"])
-def test_a_limit_that_is_no_number_of_bytes_is_one_sentence(given, monkeypatch):
-    monkeypatch.setenv("ITRUST_MAX_INPUT", given)
-    with pytest.raises(InputError, match="must be a number of bytes such as 20GB, not"):
-        max_input()
-
-
-def test_the_command_refuses_a_wrong_limit_and_a_damaged_file_with_2(tmp_path):
-    held = b"y,p\n0,0.5\n1,0.5\n"
-    done = invoke("audit", "-", input=held, env={"ITRUST_MAX_INPUT": "lots"})
-    assert done.exit_code == 2
-    assert "ITRUST_MAX_INPUT must be a number of bytes such as 20GB, not 'lots'" in done.stderr
+def test_the_command_refuses_a_damaged_file_with_2(tmp_path):
     path = feather(tmp_path / "a.feather", compression="uncompressed")
     path.write_bytes(path.read_bytes().replace("bé".encode(), b"b\xff\xff"))
     done = invoke("audit", str(path), "--label", "y", "--prob", "p", "--on", "age")

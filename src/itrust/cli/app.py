@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -15,16 +16,16 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from itrust._core import Where, progress_shown
-from itrust.cli.console import answer, complain
-from itrust.cli.exit import Guarded, loaded
-from itrust.cli.help import Plain, PlainArgument, PlainGroup, PlainOption
-from itrust.cli.loading import arrow_alone, nothing_collected
+from itrust._core import Where, counted, printable, progress_shown
+from itrust.cli.console import answer, complain, nothing_but_results
+from itrust.cli.exit import Guarded, loaded, nothing_collected
+from itrust.cli.help import NumberType, Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.options import (
     AUDIT,
     DEMO,
     ESTIMATE,
     RECALIBRATE,
+    STANDARD,
     WATCH_START,
     WATCH_STATUS,
     WATCH_UPDATE,
@@ -33,10 +34,8 @@ from itrust.cli.options import (
     Options,
     options_of,
 )
-from itrust.cli.outputs import refuse_standard_output
+from itrust.cli.outputs import refuse_odd_values
 from itrust.cli.settings import Settings, current_settings
-from itrust.cli.streams import nothing_but_results
-from itrust.cli.values import NumberType, refuse_odd_texts
 
 START = """
 Start here:
@@ -56,10 +55,6 @@ Stata, SPSS, Excel, SQLite, DuckDB, a folder or pattern of one of
 these, or - for standard input. A sheet or table is named as in
 homes.xlsx::2024. Options may stand in itrust.toml or under
 [tool.itrust] in pyproject.toml.
-
-Exit codes: 0 done, 1 gate closed, 2 wrong input,
-69 not enough memory, 70 internal error,
-74 standard output cannot be written to, 130 stopped.
 """
 RECALIBRATE_EXAMPLES = """
 Examples:
@@ -103,9 +98,6 @@ than memory. Say with --on what decided who was labelled: the answer rests
 on it. The labelled rows are compared with the population first; the
 number to report comes with its interval and the reason, beside what
 probabilities in place of labels would have given.
-
-Exit codes: 0 done, 2 wrong input, 69 not enough memory, 70 internal
-error, 74 standard output cannot be written to, 130 stopped.
 """
 WATCH_EXAMPLES = """
 Start once, update with every batch of labelled rows, look at any time:
@@ -126,9 +118,6 @@ Examples:
 The reference is labelled rows, none of the training, of any format that
 'itrust audit' reads; no batch repeats them. Columns are remembered, so
 that updates need not name them.
-
-Exit codes: 0 done, 2 wrong input, 69 not enough memory, 70 internal
-error, 74 standard output cannot be written to, 130 stopped.
 """
 UPDATE_EXAMPLES = """
 Examples:
@@ -142,36 +131,69 @@ A batch with exactly the rows of one that was counted is refused, in any
 order. Rows that two different batches share, such as cumulative exports,
 are not noticed: give each row once. Rows that wait are known by the name
 of their batch (--name, else that of the file), and so taken in by --late.
-State and output files are replaced together, or not at all. A row
-belongs into the batch in which its outcome window closes, whatever the
-outcome is; rows without a label are refused.
-
-Exit codes: 0 done, 1 gate closed, 2 wrong input, 69 not enough memory,
-70 internal error, 74 standard output cannot be written to, 130 stopped.
+The state is replaced last. A row belongs into the batch in which its
+outcome window closes, whatever the outcome is; rows without a label are
+refused.
 """
 STATUS_EXAMPLES = """
 Examples:
   itrust watch status --state watch.json
   itrust watch status --state watch.json --json - | jq .alarm
-
-Exit codes: 0 done, 1 gate closed, 2 wrong input, 70 internal error,
-74 standard output cannot be written to, 130 stopped.
+"""
+EXIT_CODES = """
+Exit codes: 0 done, {}2 wrong input, 69 not enough memory, 70 internal
+error, 74 standard output cannot be written to, 130 stopped.
 """
 SHELLS = ("bash", "zsh", "fish")
+LABELLED = "Labelled rows, none of the training."
+# By command: what it does, examples, and its files with their names and words.
+COMMANDS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
+    AUDIT: (
+        "Judge the probabilities in a file, given the covariates you care about.",
+        AUDIT_EXAMPLES,
+        {"file": ("FILE", "Labelled rows the model was not fitted on.")},
+    ),
+    RECALIBRATE: (
+        "Learn from one file how to recalibrate probabilities, and apply it to another.",
+        RECALIBRATE_EXAMPLES,
+        {"file": ("FIT_FILE", "Labelled rows to fit on.")},
+    ),
+    ESTIMATE: (
+        "Estimate numbers for a population without labels, from labelled rows of any origin.",
+        ESTIMATE_EXAMPLES,
+        {
+            "file": ("LABELLED", "Rows with labels, none of the training."),
+            "population": ("POPULATION", "Rows the numbers are for."),
+        },
+    ),
+    WATCH_START: (
+        "Settle what is watched, on labelled rows from before.",
+        START_EXAMPLES,
+        {"file": ("REFERENCE", LABELLED)},
+    ),
+    WATCH_UPDATE: (
+        "Take in a batch of labelled rows, and tell how the model stands.",
+        UPDATE_EXAMPLES,
+        {"file": ("BATCH", "Labelled rows that were not counted yet.")},
+    ),
+    WATCH_STATUS: ("Tell how the model stands; nothing is changed.", STATUS_EXAMPLES, {}),
+    DEMO: ("Audit a simulated survey whose truth is known; needs no data.", "", {}),
+}
 
 
 def _parameter(option: Option, command: str) -> click.Option:
     """A row of the table as a flag."""
-    number = NumberType(option)
-    types = {Kind.NUMBER: number, Kind.COUNT: number, Kind.SWITCH: None}
+    default = option.default_in(command)
+    types: dict[Kind, Any] = {Kind.SWITCH: None}
+    types |= dict.fromkeys((Kind.NUMBER, Kind.COUNT), NumberType(option))
     choices = click.Choice(option.choices) if option.choices else click.STRING
     return PlainOption(
         [option.flag, *([option.short] if option.short else [])],
         type=types.get(option.kind, choices),
         multiple=option.kind is Kind.SEVERAL,
         is_flag=option.kind is Kind.SWITCH,
-        default=option.default_in(command),
-        show_default=option.default_in(command) not in (None, False),
+        default=default,
+        show_default=default not in (None, False),
         metavar=option.metavar or None,
         help=option.help_in(command),
         panel=option.panel_in(command),
@@ -179,25 +201,32 @@ def _parameter(option: Option, command: str) -> click.Option:
     )
 
 
-def _command(name: str, help: str, epilog: str = "", *files: PlainArgument) -> click.Command:
+def _command(name: str) -> click.Command:
     """A command that takes its options from the table, and perhaps files."""
+    help, examples, files = COMMANDS[name]
 
     @click.pass_context
     def run(ctx: click.Context, /, **values: Any) -> int:
-        given, typed = values.pop("file", None), _typed(ctx)
-        population = values.pop("population", None)
-        found = ctx.obj if isinstance(ctx.obj, Settings) else Settings({})
-        for line in found.announcement(name, typed):
+        known = {key: values.pop(key, None) for key in ("file", "population")}
+        sources = {key: ctx.get_parameter_source(key) for key in ctx.params}
+        typed = frozenset(k for k, own in sources.items() if own is ParameterSource.COMMANDLINE)
+        settings = ctx.obj if isinstance(ctx.obj, Settings) else Settings({})
+        for line in settings.announcement(name, typed):
             complain(line)  # also to those who want quiet: the file itself may say so
-        options = Options(name, given, values, typed, found.path, population)
-        refuse_odd_texts(options)
-        refuse_standard_output(options)
+        options = Options(name, values=values, typed=typed, settings=settings.path, **known)
+        refuse_odd_values(options)
         return _run(options)
 
     parameters: list[click.Parameter] = [_parameter(option, name) for option in options_of(name)]
     if name != DEMO:
-        parameters = [*files, *parameters, _settings_option(name)]
-    return Plain(name.split()[-1], params=parameters, callback=run, help=help, epilog=epilog)
+        arguments = [
+            PlainArgument([key], metavar=metavar, help=words, required=name != RECALIBRATE)
+            for key, (metavar, words) in files.items()
+        ]
+        gate = "1 gate closed, " if any(option.name == "gate" for option in parameters) else ""
+        examples += EXIT_CODES.format(gate)
+        parameters = [*arguments, *parameters, _settings_option(name)]
+    return Plain(name.split()[-1], params=parameters, callback=run, help=help, epilog=examples)
 
 
 def _settings_option(command: str) -> click.Option:
@@ -205,8 +234,8 @@ def _settings_option(command: str) -> click.Option:
 
     def read(ctx: click.Context, _: click.Parameter, named: str | None) -> None:
         if not ctx.resilient_parsing:
-            found = current_settings(named)
-            ctx.obj, ctx.default_map = found, found.defaults(command)
+            settings = current_settings(named)
+            ctx.obj, ctx.default_map = settings, settings.defaults(command)
 
     return PlainOption(
         ["--settings"],
@@ -216,6 +245,33 @@ def _settings_option(command: str) -> click.Option:
         is_eager=True,
         expose_value=False,
     )
+
+
+class _NoPandas:
+    """Says that pandas is not there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
+@contextmanager
+def arrow_alone() -> Iterator[None]:
+    """Let Arrow look for pandas now, in vain: files need none, and it takes long to load.
+
+    Arrow looks once, when it first makes an array of NumPy. Whoever needs pandas later can load it
+    as ever.
+    """
+    hiding = _NoPandas()
+    sys.meta_path.insert(0, hiding)
+    try:
+        yield
+        from pyarrow import array
+
+        array([0]).to_numpy(zero_copy_only=False)
+    finally:
+        sys.meta_path.remove(hiding)
 
 
 def _run(options: Options) -> int:
@@ -228,13 +284,6 @@ def _run(options: Options) -> int:
     with progress_shown(where), nothing_but_results():
         code: int = work.run(options)
     return code
-
-
-def _typed(ctx: click.Context) -> frozenset[str]:
-    """Names of the parameters that stand on the command line, not in settings."""
-    return frozenset(
-        name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    )
 
 
 @click.group(
@@ -278,36 +327,7 @@ def main(while_loading: object = None) -> NoReturn:
     raise SystemExit  # not reached: the guard has left already
 
 
-app.add_command(
-    _command(
-        AUDIT,
-        "Judge the probabilities in a file, given the covariates you care about.",
-        AUDIT_EXAMPLES,
-        PlainArgument(["file"], metavar="FILE", help="Labelled rows the model was not fitted on."),
-    )
-)
-app.add_command(
-    _command(
-        RECALIBRATE,
-        "Learn from one file how to recalibrate probabilities, and apply it to another.",
-        RECALIBRATE_EXAMPLES,
-        PlainArgument(
-            ["file"], metavar="FIT_FILE", required=False, help="Labelled rows to fit on."
-        ),
-    )
-)
-app.add_command(
-    _command(
-        ESTIMATE,
-        "Estimate numbers for a population without labels, from labelled rows of any origin.",
-        ESTIMATE_EXAMPLES,
-        PlainArgument(["file"], metavar="LABELLED", help="Rows with labels, none of the training."),
-        PlainArgument(["population"], metavar="POPULATION", help="Rows the numbers are for."),
-    )
-)
-
-
-@app.group(
+@click.group(
     "watch",
     cls=PlainGroup,
     help="Watch a model in use: the same question with every batch, valid at any time.",
@@ -321,26 +341,10 @@ def watch_group(ctx: click.Context) -> None:
         answer(ctx.get_help())
 
 
-watch_group.add_command(
-    _command(
-        WATCH_START,
-        "Settle what is watched, on labelled rows from before.",
-        START_EXAMPLES,
-        PlainArgument(["file"], metavar="REFERENCE", help="Labelled rows, none of the training."),
-    )
-)
-watch_group.add_command(
-    _command(
-        WATCH_UPDATE,
-        "Take in a batch of labelled rows, and tell how the model stands.",
-        UPDATE_EXAMPLES,
-        PlainArgument(["file"], metavar="BATCH", help="Labelled rows that were not counted yet."),
-    )
-)
-watch_group.add_command(
-    _command(WATCH_STATUS, "Tell how the model stands; nothing is changed.", STATUS_EXAMPLES)
-)
-app.add_command(_command(DEMO, "Audit a simulated survey whose truth is known; needs no data."))
+for _name in COMMANDS:
+    if _name == WATCH_START:
+        app.add_command(watch_group)
+    (watch_group if _name.startswith("watch ") else app).add_command(_command(_name))
 
 
 @app.command("tasks", cls=Plain)
@@ -376,7 +380,12 @@ def doctor_command() -> int:
 )
 def check_json_command(file: str) -> int:
     """Check that a file is the JSON of an audit, as this version writes it."""
-    from itrust.cli.check_json import check
+    from itrust.auditing import read_json
+    from itrust.cli.inputs import SPOOLED, standard_input
 
-    check(file)
+    streams = file == STANDARD
+    facts = read_json(standard_input() if streams else file)
+    schema = f"{facts['schema']} of itrust {printable(facts['version'])}"
+    rows = counted(int(facts["n"]), "row")
+    answer(f"{SPOOLED if streams else printable(file)}: {schema}, {rows}, {facts['verdict']}")
     return 0

@@ -5,38 +5,30 @@ What is wrong with columns and tasks is said before the part that audits is load
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import itrust as it
 from itrust import auditing, recalibrate, render
-from itrust._core import Write, checked_count, checked_reach, counted, write_all, writer_of
-from itrust.cli.columns import text_form
-from itrust.cli.console import Log, answer, complain, width
-from itrust.cli.exit import CLOSED, DONE, load
+from itrust._core import InputError, checked_count, checked_reach, counted, write_all
+from itrust.cli.console import Log, complain, width
+from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import InputFiles, opened
-from itrust.cli.margins import margins_of
 from itrust.cli.options import Options
-from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
-from itrust.cli.streaming import read_scan, streams
-from itrust.cli.streams import after_writing
+from itrust.cli.outputs import (
+    as_json,
+    dated,
+    refuse_bad_places,
+    tell,
+    told_in_the_result,
+    working,
+    writers,
+)
+from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle, text_form
 from itrust.data import Scan
 
-if TYPE_CHECKING:
-    from itrust.auditing import Audit, ClassesComparison, Comparison, MulticlassAudit
-
-    AnyAudit = Audit | MulticlassAudit
-    AnyComparison = Comparison | ClassesComparison
-
-TODAY = "today"  # of --date
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
+MARGIN = "'odds:1.2' or 'label-error:0.02'"
 
 
 def run(options: Options) -> int:
@@ -44,7 +36,7 @@ def run(options: Options) -> int:
     log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     if options.gate == "tasks" and not tasks:
-        raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
+        raise InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     margins = margins_of(options)
     checked_reach(options.draws, options.alpha, parts=2)
     checked_count(options.min_cell, "min_cell")
@@ -58,69 +50,92 @@ def run(options: Options) -> int:
         log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         rows = _rows(source, roles, columns, options, log)
-        page = ["itrust.render.page"] if options.report is not None else []
-        load("itrust.auditing.audits", "itrust.render.text", *page)
-        with small_products():
+        with working(options, "itrust.auditing.audits"):
             audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
-        words = {"title": options.title, "model": options.model, "date": dated(options.date)}
+        words = dated(options)
         command = options.echo({**roles.typed(source.columns), "date": words["date"]})
         made = auditing.Provenance(command, source.name, checksum, **words)
         added: dict[str, Any] = {"comparison": comparison, "provenance": made}
         if learned is not None:
             added["recalibration"] = learned
-        whole = audit.extended(**added)
-        shown = whole.disclosed(options.min_cell)
+        shown = audit.extended(**added).disclosed(options.min_cell)
         facts = shown.to_dict() if _needs_facts(options) else {}
-        write_all(_writers(options, shown, facts, margins))
-    with after_writing(options.outputs.values()):
-        _tell(options, shown, facts)
-    log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
+        asked: dict[str, Any] = {"asked": options.gate or "any", "robust_to": margins}
+        outputs = writers(
+            options,
+            report=lambda: render.page.page(facts),
+            json=lambda: as_json(facts),
+            junit=lambda: render.junit_xml(shown, source.name, **asked),
+            summary=lambda: render.summary_markdown(shown, source.name, **asked),
+        )
+        write_all(outputs)
+    line = render.verdict_line(shown.verdict, width())
+    told: list[tuple[str, ...]] = [
+        (render.as_text(shown, width()), shown.verdict.tone.terminal, line)
+    ]
+    if shown.comparison is not None:
+        told.append(("\n" + render.fitted(str(shown.comparison), width()),))
+    if learned is not None:
+        title = f"RECALIBRATION  learned from {options.recalibrate}"
+        told.append(("\n" + render.fitted(f"{title}\n{learned}", width()),))
+    tell(options, lambda: facts, *told, log=log)
     return _gate(options, shown, roles, log, margins)
+
+
+def margins_of(options: Options) -> dict[str, float] | None:
+    """Read the margins of the gate; refuse those that have no gate, or nothing to be read from."""
+    texts = [part.strip() for text in options.robust_to or () for part in text.split(",")]
+    if not texts:
+        return None
+    dependent = options.cluster or options.strata or options.replicate_weights
+    problem = ""
+    if not options.gate:
+        problem = "is a margin of the gate: give --gate, too"
+    elif dependent and options.gate != "tasks":
+        problem = (
+            "needs independent rows: how a violation would act on rows that go together is not "
+            "known; leave it out, or ask about numbers alone with --gate tasks"
+        )
+    elif options.no_robustness:
+        problem = "needs what --no-robustness leaves out; give one of them"
+    if problem:
+        raise InputError(f"{{argument}} {problem}", argument="robust_to")
+    margins: dict[str, float] = {}
+    for text in texts:
+        name, _, size = text.partition(":")
+        name = name.strip()
+        if name in margins:
+            raise InputError("{argument} names {value} twice", argument="robust_to", value=name)
+        try:
+            margins[name] = float(size)
+        except ValueError:
+            problem = f"{{argument}} takes a name and a size, such as {MARGIN}, not {{value}}"
+            raise InputError(problem, argument="robust_to", value=text) from None
+    auditing.as_margins(margins)
+    return margins
 
 
 def _rows(
     source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options, log: Log
 ) -> Mapping[str, Any]:
     """The rows of every model's probabilities: in memory, or named where they are too many."""
-    if roles.classes:
-        for name in ("recalibrate", "grades", "robust_to"):
-            if getattr(options, name):
-                raise it.InputError("{argument} is for two labels; leave it out", argument=name)
-        return read_class_samples(source, roles, covariates, options)
-    if not streams(source.places, options.stream):
-        return read_samples(source, roles, covariates, options)
-    if options.missing == "drop" and len(roles.prob) > 1:
-        raise it.InputError(
+    for name in ("recalibrate", "grades", "robust_to") if roles.several else ():
+        if getattr(options, name):
+            raise InputError("{argument} is for two labels; leave it out", argument=name)
+    stream = not roles.several and source.streams(options.stream)
+    if stream and options.missing == "drop" and len(roles.models) > 1:
+        raise InputError(
             "{argument}: of files that are read some rows at a time, one model is judged; models "
             "lack different rows",
             argument="prob",
         )
-    one = (replace(roles, prob=(prob,)) for prob in roles.prob)
-    scans = {own.prob[0]: read_scan(source, own, covariates, options) for own in one}
-    if all(scan.is_simple for scan in scans.values()):
+    rows = read_rows(source, roles, covariates, options, stream=stream)
+    if stream and all(own.is_simple for own in rows.values()):
         log.say("reading some rows at a time")
-    else:
+    elif stream:
         log.say("rows of a design are read into memory, for clusters have to stay whole")
-    return scans
-
-
-@contextmanager
-def small_products() -> Iterator[None]:
-    """Threads of BLAS off: within products as small as an audit's they wait for each other."""
-    from itrust.engines import one_blas_thread
-
-    with one_blas_thread():
-        yield
-
-
-@contextmanager
-def told_in_the_result() -> Iterator[None]:
-    """Python's warnings off: the page and the JSON hold the same sentences."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", it.AssumptionWarning)
-        warnings.simplefilter("ignore", it.ApproximationWarning)
-        yield
+    return rows
 
 
 def _with_grades(
@@ -132,11 +147,8 @@ def _with_grades(
         return tuple(covariates)
     source.require("grades", name)
     if name in (roles.label, *roles.prob):
-        raise it.InputError(
-            "{argument}: {value} is the label or a probability, no column of grades",
-            argument="grades",
-            value=name,
-        )
+        problem = "{argument}: {value} is the label or a probability, no column of grades"
+        raise InputError(problem, argument="grades", value=name)
     if not _needs_validation(options):
         log.say("the table by grade is on the page and in the JSON: --report and --json write them")
         return tuple(covariates)
@@ -149,10 +161,10 @@ def _judge(
     rows: Mapping[str, Any],
     tasks: Sequence[it.tasks.Task],
     log: Log,
-) -> tuple[AnyAudit, AnyComparison | None]:
-    first, *others = rows.values()
+) -> tuple[Any, Any]:
+    (name, first), *others = rows.items()
     settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}
-    audit: AnyAudit = it.audit(
+    audit: Any = it.audit(
         first,
         tasks,
         on=roles.on,
@@ -166,52 +178,37 @@ def _judge(
     )
     if not others:
         return audit, None
-    log.say(f"audited: {roles.models[0]!r}, the first of {len(rows)} models; all are compared")
+    log.say(f"audited: {name!r}, the first of {len(rows)} models; all are compared")
     samples = {
-        name: own.extract().some if isinstance(own, Scan) else own for name, own in rows.items()
+        key: own.extract().some if isinstance(own, Scan) else own for key, own in rows.items()
     }
-    compared = samples[roles.models[0]].n
-    if compared < audit.n:
-        log.say(f"models are compared on {compared:,} random rows")
+    if samples[name].n < audit.n:
+        log.say(f"models are compared on {samples[name].n:,} random rows")
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
 
 
 def _recalibration(
-    options: Options,
-    roles: FileRoles,
-    covariates: Sequence[str],
-    rows: Mapping[str, Any],
+    options: Options, roles: FileRoles, covariates: Sequence[str], rows: Mapping[str, Any]
 ) -> recalibrate.RecalibrationTable | None:
     """Recalibrations learned from another file, judged on the audited rows."""
     if options.recalibrate is None:
         return None
-    prob = roles.prob[0]
+    model = next(iter(roles.models))
+    one = roles.only(model)
     within = options.folder_of("recalibrate")
     with opened(options.recalibrate, text_form(options), within) as source:
         refuse_bad_places(options.outputs, source.places)
-        for name in (*roles.used, *covariates):
-            if name not in roles.prob[1:]:
-                source.require("recalibrate", name)
-        own = replace(roles, prob=(prob,))
-        learn: it.Sample | Scan
-        if streams(source.places, options.stream):
-            learn = read_scan(source, own, covariates, options)
-        else:
-            learn = read_samples(source, own, covariates, options)[prob]
-        chosen = {name: recalibrate.METHODS[name]() for name in COMPARED}
+        source.require("recalibrate", *one.used, *covariates)
+        stream = source.streams(options.stream)
+        learn = read_rows(source, one, covariates, options, stream=stream)[model]
         return recalibrate.compare(
-            chosen,
+            {name: recalibrate.METHODS[name]() for name in COMPARED},
             learn.with_names(roles.on),
-            rows[prob].with_names(roles.on),
+            rows[model].with_names(roles.on),
             alpha=options.alpha,
             draws=options.draws,
             rng=options.seed,
         )
-
-
-def dated(asked: str | None) -> str | None:
-    """The date for the page; today's by its digits, so that the echoed command gives the same."""
-    return datetime.now(UTC).strftime("%Y-%m-%d") if asked == TODAY else asked
 
 
 def _needs_facts(options: Options) -> bool:
@@ -223,50 +220,16 @@ def _needs_validation(options: Options) -> bool:
     return _needs_facts(options) and not options.no_validation
 
 
-def _writers(
-    options: Options, shown: AnyAudit, facts: dict[str, Any], margins: dict[str, float] | None
-) -> dict[Path, Write]:
-    """What to write where; all of it renders the same values."""
-    asked: dict[str, Any] = {"asked": options.gate or "any", "robust_to": margins}
-    name = str(None if shown.provenance is None else shown.provenance.file)
-    texts = {
-        "--report": lambda: render.page.page(facts),
-        "--json": lambda: _as_json(facts),
-        "--junit": lambda: render.junit_xml(shown, name, **asked),
-        "--summary": lambda: render.summary_markdown(shown, name, **asked),
-    }
-    places = options.outputs.items()
-    return {path: writer_of(texts[option]) for option, path in places if path is not None}
-
-
-def _as_json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
-
-
-def _tell(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> None:
-    if options.on_standard_output("json"):
-        answer(_as_json(facts).rstrip("\n"))
-        return
-    line = render.verdict_line(shown.verdict, width())
-    answer(render.as_text(shown, width()), shown.verdict.tone.terminal, line)
-    if shown.comparison is not None:
-        answer("\n" + render.fitted(str(shown.comparison), width()))
-    learned = getattr(shown, "recalibration", None)
-    if learned is not None:
-        title = f"RECALIBRATION  learned from {options.recalibrate}"
-        answer("\n" + render.fitted(f"{title}\n{learned}", width()))
-
-
 def _gate(
-    options: Options, audit: AnyAudit, roles: FileRoles, log: Log, margins: dict[str, float] | None
+    options: Options, audit: Any, roles: FileRoles, log: Log, margins: dict[str, float] | None
 ) -> int:
     if not options.gate:
         return DONE
-    several = len(roles.models) > 1
-    which = f" ({roles.models[0]!r} is judged, the first --prob)" if several else ""
-    found = auditing.gate(audit, options.gate, margins)
-    log.say(f"{render.gate_words(found)}{which}")
+    first, *others = roles.models
+    which = f" ({first!r} is judged, the first --prob)" if others else ""
+    gate = auditing.gate(audit, options.gate, margins)
+    log.say(f"{render.gate_words(gate)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks
     if withheld and options.gate != "model":
         complain(f"{counted(withheld, 'number')} withheld and not judged; --min-cell 1 judges all")
-    return CLOSED if found.closed else DONE
+    return CLOSED if gate.closed else DONE

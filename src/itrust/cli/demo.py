@@ -14,10 +14,9 @@ from itrust import render
 from itrust._core import Write, wrapped, write_all, writer_of
 from itrust.auditing import Audit, Provenance
 from itrust.calibration import CalibrationResult
-from itrust.cli.console import answer, width
+from itrust.cli.console import after_writing, answer, width
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.streams import after_writing
 from itrust.data import known_format
 from itrust.render import NARROW
 

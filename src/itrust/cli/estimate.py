@@ -5,38 +5,40 @@ What is wrong with columns and tasks is said before the part that estimates is l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import render
-from itrust._core import (
-    Write,
-    checked_alpha,
-    checked_choice,
-    checked_count,
-    did_you_mean,
-    write_all,
-    writer_of,
-)
-from itrust.cli.audit import dated, small_products, told_in_the_result
-from itrust.cli.columns import said_of_columns, text_form
-from itrust.cli.console import Log, answer, width
-from itrust.cli.exit import DONE, load
+from itrust._core import InputError, checked_alpha, checked_count, did_you_mean, write_all
+from itrust.cli.console import Log, width
+from itrust.cli.exit import DONE
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
-from itrust.cli.streams import after_writing
-from itrust.data import PREDICTION, PopulationScan
+from itrust.cli.outputs import (
+    as_json,
+    dated,
+    refuse_bad_places,
+    tell,
+    told_in_the_result,
+    working,
+    writers,
+)
+from itrust.cli.roles import (
+    FileRoles,
+    needed_columns,
+    read_rows,
+    said_of_columns,
+    settle,
+    text_form,
+)
+from itrust.data import PopulationScan
 from itrust.tasks import EstimateProvenance, RefusedTask
 
 if TYPE_CHECKING:
-    from itrust.tasks import Task, TaskEstimates
+    from itrust.tasks import Task
 
 
 def run(options: Options) -> int:
@@ -55,18 +57,20 @@ def run(options: Options) -> int:
         refuse_bad_places(options.outputs, [*labelled.places, *population.places])
         roles = _settled(labelled, population, log, options)
         needed_columns(labelled, tasks, roles)  # columns that no file has are mistyped
-        _refuse_without_columns(population, roles)
-        given, lacking = _with_columns(population, tasks)
+        population.require("prob", *roles.prob)
+        lacking = [name for name in roles.on if name not in population.columns]
+        if lacking:
+            raise _without_column(population, "on", lacking[0])
+        refused = _refused(population, tasks)
+        given = [task for task in tasks if not any(own.task is task for own in refused)]
         covariates = needed_columns(labelled, given, roles)
         log.say(*labelled.about_checksum, *population.about_checksum)
         sums = labelled.checksum, population.checksum  # of what is read next
-        own = [] if options.selection is None else [options.selection]
-        rows = _labelled(labelled, roles, [*covariates, *own], options)
-        everyone = _population(labelled, population, _prob(roles, rows), covariates, roles, options)
-        page = ["itrust.render.page"] if options.report is not None else []
-        load("itrust.tasks.population", "itrust.render.text", *page)
-        with small_products():
-            found = it.tasks.estimate_tasks(
+        selection = [] if options.selection is None else [options.selection]
+        (rows,) = read_rows(labelled, roles, [*covariates, *selection], options).values()
+        everyone = _population(labelled, population, rows, covariates, roles, options)
+        with working(options, "itrust.tasks.population"):
+            estimates = it.tasks.estimate_tasks(
                 given,
                 everyone,
                 rows,
@@ -76,54 +80,50 @@ def run(options: Options) -> int:
                 rng=options.seed,
                 refusals="keep",
             )
-        found = replace(found, refused=_in_order(tasks, [*found.refused, *lacking]))
-        date = dated(options.date)
+        refused += estimates.refused
+        order = [own for task in tasks for own in refused if own.task is task]
+        words = dated(options)
+        command = options.echo({**roles.typed(labelled.columns), "date": words["date"]})
         made = EstimateProvenance(
-            options.echo({**roles.typed(labelled.columns), "date": date}),
-            labelled.name,
-            sums[0],
-            population.name,
-            sums[1],
-            options.title,
-            options.model,
-            date,
+            command, labelled.name, sums[0], population.name, sums[1], *words.values()
         )
-        shown = replace(found, provenance=made).disclosed(options.min_cell)
+        shown = replace(estimates, refused=tuple(order), provenance=made)
+        shown = shown.disclosed(options.min_cell)
         facts = shown.to_dict()
-        write_all(_writers(options, facts))
-    with after_writing(options.outputs.values()):
-        _tell(options, shown, facts)
+        outputs = writers(
+            options,
+            report=lambda: render.page.estimates_page(facts),
+            json=lambda: as_json(facts),
+        )
+        write_all(outputs)
     if shown.refused:
         log.say(f"no estimate for {len(shown.refused)} of {len(tasks)} numbers; the text says why")
-    log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
+    tell(options, lambda: facts, (render.estimates_told(shown, width()),), log=log)
     return DONE
 
 
 def _refuse_unclear(options: Options, tasks: Sequence[Task]) -> None:
     checked_alpha(options.alpha)
-    checked_choice(options.support, "support", ("refuse", "exclude"))
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     if not tasks:
-        raise it.InputError(
-            "name the number that you want with {argument}, such as 'prevalence()'",
-            argument="task",
-        )
+        problem = "name the number that you want with {argument}, such as 'prevalence()'"
+        raise InputError(problem, argument="task")
     if len(options.prob) > 1:
-        raise it.InputError(
+        raise InputError(
             "{argument}: one model is used at a time; name one column, or those of all classes in "
             "one {argument}",
             argument="prob",
         )
     if options.file == options.population == STANDARD:
-        raise it.InputError("standard input can be read once; name a file for one of the two")
+        raise InputError("standard input can be read once; name a file for one of the two")
 
 
 def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Options) -> FileRoles:
     """Which column is what in the labelled rows; covariates are columns of both files."""
     label = options.label
     if label is not None and label not in labelled.columns and label in population.columns:
-        raise it.InputError(
+        raise InputError(
             "{argument}: {file} has no column {value}, but {other} has one; labelled rows come "
             "first, then the population",
             argument="label",
@@ -131,16 +131,14 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
             file=labelled.name,
             details={"other": population.name},
         )
-    known = {"selection": labelled, "population_weights": population}
-    for option, source in known.items():
-        name = getattr(options, option)
-        if name is not None:
-            source.require(option, name)
-    beside = {options.selection, options.population_weights} - {None}
+    beside = {"selection": labelled, "population_weights": population}
+    named = {option: getattr(options, option) for option in beside if getattr(options, option)}
+    for option, name in named.items():
+        beside[option].require(option, name)
     alone = [name for name in labelled.columns if name not in population.columns]
-    roles = settle(labelled, log, options, not_on=[*beside, *alone])
+    roles = settle(labelled, log, options, not_on=[*named.values(), *alone])
     if options.selection in (roles.label, *roles.prob, *roles.on):
-        raise it.InputError(
+        raise InputError(
             "{argument}: {value} has another role already; give the column that holds the "
             "probability of labelling",
             argument="selection",
@@ -151,17 +149,8 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
     return roles
 
 
-def _refuse_without_columns(population: InputFiles, roles: FileRoles) -> None:
-    """Raise unless the population has the probabilities and every covariate of --on."""
-    for name in roles.prob:
-        population.require("prob", name)
-    for name in roles.on:
-        if name not in population.columns:
-            raise _without_column(population, "on", name)
-
-
-def _without_column(population: InputFiles, option: str, name: str) -> it.InputError:
-    return it.InputError(
+def _without_column(population: InputFiles, option: str, name: str) -> InputError:
+    return InputError(
         "{argument}: the population, {file}, has no column {value}; {guess}",
         argument=option,
         value=name,
@@ -170,52 +159,23 @@ def _without_column(population: InputFiles, option: str, name: str) -> it.InputE
     )
 
 
-def _with_columns(
-    population: InputFiles, tasks: Sequence[Task]
-) -> tuple[list[Task], list[RefusedTask]]:
-    """Tasks whose columns the population has, and the others; an error where there are others only.
-
-    What is refused of one task leaves the others alone.
-    """
-    given, lacking = [], []
+def _refused(population: InputFiles, tasks: Sequence[Task]) -> list[RefusedTask]:
+    """Tasks whose columns the population lacks, which leave others alone if there are some."""
+    refused = []
     for task in tasks:
-        gone = [name for name in sorted(task.names) if name not in population.columns]
-        if gone:
-            lacking.append(RefusedTask(task, _without_column(population, "task", gone[0])))
-        else:
-            given.append(task)
-    if not given:
-        raise lacking[0].error
-    return given, lacking
-
-
-def _in_order(tasks: Sequence[Task], refused: Sequence[RefusedTask]) -> tuple[RefusedTask, ...]:
-    """In the order in which the tasks were given."""
-    return tuple(sorted(refused, key=lambda own: [own.task is task for task in tasks].index(True)))
-
-
-def _labelled(
-    labelled: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
-) -> it.Sample | it.MulticlassSample:
-    if not roles.classes:
-        (rows,) = read_samples(labelled, roles, covariates, options).values()
-        return rows
-    (several,) = read_class_samples(labelled, roles, covariates, options).values()
-    return several
-
-
-def _prob(roles: FileRoles, rows: it.Sample | it.MulticlassSample) -> str | dict[Any, str]:
-    """The column of probabilities, or those of the classes as the labelled rows call them."""
-    if not isinstance(rows, it.MulticlassSample):
-        return roles.prob[0]
-    (columns,) = roles.classes.values()
-    return dict(zip(rows.classes, columns.values(), strict=True))
+        lacking = sorted(name for name in task.names if name not in population.columns)
+        if lacking:
+            error = _without_column(population, "task", lacking[0])
+            refused.append(RefusedTask(task, error))
+    if len(refused) == len(tasks):
+        raise refused[0].error
+    return refused
 
 
 def _population(
     labelled: InputFiles,
     population: InputFiles,
-    prob: str | dict[Any, str],
+    rows: Any,
     covariates: Sequence[str],
     roles: FileRoles,
     options: Options,
@@ -225,11 +185,12 @@ def _population(
     With several classes the rows are read, once for all classes: they have to sum to 1.
     """
     said = said_of_columns(labelled, options)
-    for name in sorted(said.where.names) if said.where is not None else ():
-        if name != PREDICTION or name in labelled.columns:
-            population.require("where", name)
-    kinds = labelled.kinds(said.kinds, [*roles.used, *covariates], covariates)
-    found: Any = it.Population.scan(
+    population.require("where", *said.condition_columns(labelled))
+    kinds = labelled.file_set.kinds(said.kinds, [*roles.used, *covariates], covariates)
+    (prob,) = roles.models.values()
+    if rows.several:  # as the labelled rows call them
+        prob = dict(zip(rows.classes, prob.values(), strict=True))
+    everyone: Any = it.Population.scan(
         population.file_set,
         prob=prob,
         on=covariates,
@@ -237,31 +198,10 @@ def _population(
         missing=options.missing,
         na_values=list(said.na_values),
         where=said.where,
-        form=population.form,
+        form=population.file_set.form,
         **kinds.of_columns(covariates),
     )
-    if isinstance(found, PopulationScan):
-        return found
+    if isinstance(everyone, PopulationScan):
+        return everyone
     with population.located():
-        return found.load()
-
-
-def _writers(options: Options, facts: dict[str, Any]) -> dict[Path, Write]:
-    """What to write where; both render the same values."""
-    texts = {
-        "--report": lambda: render.page.estimates_page(facts),
-        "--json": lambda: _as_json(facts),
-    }
-    places = options.outputs.items()
-    return {path: writer_of(texts[option]) for option, path in places if path is not None}
-
-
-def _as_json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
-
-
-def _tell(options: Options, shown: TaskEstimates, facts: dict[str, Any]) -> None:
-    if options.on_standard_output("json"):
-        answer(_as_json(facts).rstrip("\n"))
-        return
-    answer(render.estimates_told(shown, width()))
+        return everyone.load()

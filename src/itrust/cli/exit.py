@@ -7,6 +7,7 @@ stopped by the user.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -20,20 +21,23 @@ from typing import Any, NoReturn
 import click
 
 from itrust._core import ClusterError, DatasetError, InputError, sentence, speaking
-from itrust.cli.console import complain
-from itrust.cli.door import SHELL
+from itrust.cli.console import (
+    SHELL,
+    OutputLostError,
+    ReaderGoneError,
+    complain,
+    take_standard_streams,
+)
 from itrust.cli.help import PlainGroup
-from itrust.cli.loading import nothing_collected
 from itrust.cli.options import TOLD, WATCH_START, is_of_the_start
-from itrust.cli.streams import OutputLostError, ReaderGoneError, take_standard_streams
 
 DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, LOST, STOPPED = 0, 1, 2, 69, 70, 74, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
 ENDED = 128  # and the number of the signal, as a shell reports it
 DEBUG = "ITRUST_DEBUG"
 NO_MEMORY = (
-    "itrust: there is not enough memory for this; let the process have more, read the rows as a "
-    "stream (--stream), or ask for fewer covariates or draws"
+    "there is not enough memory for this; let the process have more, read the rows as a stream "
+    "(--stream), or ask for fewer covariates or draws"
 )
 
 
@@ -46,48 +50,45 @@ def loaded(while_loading: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def load(*modules: str) -> None:
-    """Load modules; Ctrl-C waits until they are there, as half-loaded ones print tracebacks."""
-    with _interrupts_wait(), nothing_collected():
-        for name in modules:
-            import_module(name)
-
-
 @contextmanager
-def _interrupts_wait() -> Iterator[None]:
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not signal.default_int_handler or current_thread() is not main_thread():
-        yield
-        return
-    asked: list[object] = []
-    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+def nothing_collected() -> Iterator[None]:
+    """No garbage is looked for: loading leaves little, and looking takes a sixth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-    if asked:
+        if was_on:
+            gc.enable()
+
+
+def load(*modules: str) -> None:
+    """Load modules; Ctrl-C waits until they are there, as half-loaded ones print tracebacks."""
+    requests: list[int] = []
+    waits = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with _handled(requests.append, ["SIGINT"] if waits else []), nothing_collected():
+        for name in modules:
+            import_module(name)
+    if requests:
         raise KeyboardInterrupt
 
 
+def _end(number: int) -> NoReturn:
+    raise SystemExit(ENDED + number)
+
+
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Let a process that is told to end remove its temporary files first."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    known = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    taken = [one for one in known if one and signal.getsignal(one) is signal.SIG_DFL]
-    for one in taken:
-        signal.signal(one, _end)
+def _handled(handle: Any, names: Sequence[str]) -> Iterator[None]:
+    """Hand signals to a function of their number meanwhile, as far as a thread may."""
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {n: signal.getsignal(n) for n in numbers if current_thread() is main_thread()}
+    for number in before:
+        signal.signal(number, lambda number, _: handle(number))
     try:
         yield
     finally:
-        for one in taken:
-            signal.signal(one, signal.SIG_DFL)
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(ENDED + number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Guarded(PlainGroup):
@@ -111,83 +112,72 @@ class Guarded(PlainGroup):
         sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run what was asked for."""
-        with _ended_in_order(), speaking(SHELL):
+        """Run what was asked for; who is told to end removes temporary files first."""
+        ends = [
+            name
+            for name in ("SIGTERM", "SIGHUP")
+            if signal.getsignal(getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL
+        ]
+        with _handled(_end, ends), speaking(SHELL):
             return super().invoke(ctx)
 
     def _code(self, *args: Any, **settings: Any) -> int:
         try:
             if self.owns_process:
                 take_standard_streams()
-            found = super().main(*args, **settings)
+            code = super().main(*args, **settings)
             sys.stdout.flush()  # the interpreter's own failure would be a traceback
-        except click.ClickException as problem:
-            return _usage(problem)
-        except InputError as error:
-            complain(f"itrust: {sentence(error, SHELL)}")
-            return WRONG
-        except DatasetError as error:
-            complain(f"itrust: {error}")
-            return WRONG
-        except ClusterError as error:
-            complain(f"itrust: {error}")
-            return UNAVAILABLE
-        except (KeyboardInterrupt, click.Abort):
-            return _stopped()
-        except ReaderGoneError:  # as `| head` does
-            return PIPE_CLOSED
-        except OutputLostError as error:
-            return _lost(error)
         except SystemExit as leaving:  # told to end, or the shell asked what could follow
             return int(leaving.code or 0)
-        except Exception as error:  # the last door: nobody outside may see a traceback
-            return _without_memory() if lacks_memory(error) else _internal(error)
-        code = found if isinstance(found, int) else DONE
-        return _stopped() if code == STOPPED else code
+        except (Exception, KeyboardInterrupt) as error:  # nobody outside may see a traceback
+            code, problem = _told(error)
+            if problem:
+                complain(f"itrust: {problem}")
+        return code if isinstance(code, int) else DONE
 
 
-def _usage(problem: click.ClickException) -> int:
+def _told(error: BaseException) -> tuple[int, str]:
+    """The exit code of an error, and its sentence."""
+    match error:
+        case click.ClickException():
+            return WRONG, _usage(error)
+        case InputError():
+            return WRONG, sentence(error, SHELL)
+        case DatasetError():
+            return WRONG, str(error)
+        case ClusterError():
+            return UNAVAILABLE, str(error)
+        case KeyboardInterrupt() | click.Abort():
+            return STOPPED, "stopped"
+        case ReaderGoneError():  # as `| head` does
+            return PIPE_CLOSED, ""
+        case OutputLostError():
+            files = ", ".join(map(str, error.files))
+            written = f"; these files are written: {files}" if files else ""
+            return LOST, f"standard output cannot be written to: {error.reason}{written}"
+    if lacks_memory(error):
+        return UNAVAILABLE, NO_MEMORY
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    return INTERNAL, (
+        f"internal error ({type(error).__name__}: {error}); please open an issue with the command, "
+        f"what 'itrust doctor' prints, and the traceback that {DEBUG}=1 shows"
+    )
+
+
+def _usage(problem: click.ClickException) -> str:
     context = getattr(problem, "ctx", None)
     command = context.command_path if context is not None else "itrust"
-    said = " ".join(problem.format_message().split()).rstrip(".")
+    words = " ".join(problem.format_message().split()).rstrip(".")
     if isinstance(problem, click.NoSuchOption) and command.endswith(TOLD):
         key = problem.option_name.removeprefix("--").replace("-", "_")
         if is_of_the_start(key):
             command = f"itrust {WATCH_START}"
-            said = f"{problem.option_name} is an option of '{command}' alone"
-    joint = " See" if said.endswith("?") else "; see"
-    complain(f"itrust: {said}{joint} '{command} --help'")
-    return WRONG
+            words = f"{problem.option_name} is an option of '{command}' alone"
+    return f"{words}{' See' if words.endswith('?') else '; see'} '{command} --help'"
 
 
-def _stopped() -> int:
-    complain("itrust: stopped")
-    return STOPPED
-
-
-def _lost(error: OutputLostError) -> int:
-    there = f"; these files are written: {', '.join(map(str, error.files))}" if error.files else ""
-    complain(f"itrust: standard output cannot be written to: {error.reason}{there}")
-    return LOST
-
-
-def lacks_memory(error: Exception) -> bool:
+def lacks_memory(error: BaseException) -> bool:
     """Whether there was not enough memory, for rows or for a library that had to be loaded."""
     unmapped = isinstance(error, ImportError) and "failed to map" in str(error)
     return unmapped or isinstance(error, MemoryError)
-
-
-def _without_memory() -> int:
-    complain(NO_MEMORY)
-    return UNAVAILABLE
-
-
-def _internal(error: Exception) -> int:
-    if os.environ.get(DEBUG):
-        traceback.print_exception(error)
-    kind = type(error).__name__
-    complain(
-        f"itrust: internal error ({kind}: {error}); please open an issue with the command, what "
-        f"'itrust doctor' prints, and the traceback that {DEBUG}=1 shows"
-    )
-    return INTERNAL

@@ -1,7 +1,8 @@
-"""Help as plain text in groups: the same in a terminal, a narrow one and a pipe."""
+"""Options as click takes them, and help as plain text in groups, the same in every terminal."""
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -9,8 +10,34 @@ import click
 
 from itrust._core import InputError, checked_choice, closest
 from itrust.cli.console import width
+from itrust.cli.options import Kind, Option
 
 NARROW = 60
+
+
+class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
+    """A number, whole or not; anything else is one sentence."""
+
+    def __init__(self, option: Option) -> None:
+        self.option, self.name = option, option.kind.value
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The number that a text holds."""
+        most, problem = self.option.at_most, ""
+        number: float
+        try:
+            # As text in any case: more digits than Python turns into text are of no use to anybody.
+            number = int(str(value)) if self.option.kind is Kind.COUNT else float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if not abs(number) < math.inf:
+            problem = f"takes {self.name}"
+        elif most and number > most:
+            problem = f"takes at most {most:,}"
+        if problem:
+            problem = f"{{argument}} {problem}, not {{value}}"
+            raise InputError(problem, argument=self.option.key, value=value)
+        return number
 
 
 class PlainOption(click.Option):
@@ -51,34 +78,21 @@ class Plain(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; an option that may stand alone never takes the file for its value."""
-        alone = {
-            flag: parameter
-            for parameter in self.params
-            if isinstance(parameter, PlainOption) and parameter.bare
-            for flag in parameter.opts
-        }
-        told = list(args)
+        own = [option for option in self.params if isinstance(option, PlainOption)]
+        alone = {flag: option for option in own if option.bare for flag in option.opts}
+        words = list(args)
         for k, word in enumerate(args):
             if word == "--":
                 break
-            if word in alone and not _chooses(alone[word], args[k + 1 : k + 2]):
-                _refuse_a_slip(alone[word], args[k + 1 : k + 2])
-                told[k] = f"{word}={alone[word].bare}"
-        self._refuse_repeated(ctx, told)
-        return super().parse_args(ctx, told)
-
-    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
-        """Raise on an option that is given twice, for one of its values would count for nothing."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for parameter in order:
-            if isinstance(parameter, PlainOption) and not (parameter.multiple or parameter.is_flag):
-                times = sum(other is parameter for other in order)
-                if times > 1:
-                    raise InputError(
-                        "{argument} is given {count} times; give it once",
-                        argument=str(parameter.opts[0]),
-                        count=times,
-                    )
+            if word in alone and not _chooses(alone[word], *args[k + 1 : k + 2]):
+                words[k] = f"{word}={alone[word].bare}"
+        _, _, order = self.make_parser(ctx).parse_args(args=list(words))
+        for option in own:
+            times = sum(other is option for other in order)
+            if times > 1 and not (option.multiple or option.is_flag):  # a value would be lost
+                problem = "{argument} is given {count} times; give it once"
+                raise InputError(problem, argument=str(option.opts[0]), count=times)
+        return super().parse_args(ctx, words)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all of it, as wide as the terminal."""
@@ -106,20 +120,13 @@ class Plain(click.Command):
             formatter.write(self.epilog.strip("\n") + "\n")
 
 
-def _chooses(option: PlainOption, following: list[str]) -> bool:
-    """Whether the next word is one of the option's choices."""
-    return isinstance(option.type, click.Choice) and any(
-        word in option.type.choices for word in following
-    )
-
-
-def _refuse_a_slip(option: PlainOption, following: list[str]) -> None:
-    """Refuse a word that is no file and nearly a choice."""
-    for word in following:
-        choices = tuple(getattr(option.type, "choices", ()))
-        typed = not word.startswith("-") and closest(word, choices) is not None
-        if typed and not os.path.exists(word):
-            checked_choice(word, str(option.name), choices)
+def _chooses(option: click.Parameter, word: str = "-") -> bool:
+    """Whether a word is one of an option's choices; refuses one that is nearly, and no file."""
+    choices = tuple(getattr(option.type, "choices", ()))
+    is_typed = not word.startswith("-") and closest(word, choices) is not None
+    if is_typed and not os.path.exists(word):
+        checked_choice(word, str(option.name), choices)
+    return word in choices
 
 
 class PlainGroup(Plain, click.Group):

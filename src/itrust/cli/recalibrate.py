@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from itrust import recalibrate
 from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all, writer_of
-from itrust.cli.columns import na_values, text_form
-from itrust.cli.console import Log, answer
+from itrust.cli.console import Log, after_writing, answer
 from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import cells_notes, refuse_bad_places
-from itrust.cli.recalibrate_classes import CLASSES_WANTED, apply_classes, fitted_classes
-from itrust.cli.recalibrate_notes import missing_rule, outside_notes, unseen_notes
-from itrust.cli.roles import NOTHING, read_samples, settle
-from itrust.cli.streaming import read_scan, streams
-from itrust.cli.streams import after_writing
-from itrust.data import FORMATS, Sample, Scan
+from itrust.cli.outputs import refuse_bad_places
+from itrust.cli.roles import NOTHING, class_models, na_values, read_rows, settle, text_form
+from itrust.data import FORMATS, FormulaCells, class_columns, names_several
 
-ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
-PACKED = tuple(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped)
+ENDINGS = (
+    *(known.endings[0] for known in FORMATS if known.is_written),
+    *(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped),
+)
 # Of no use once all is learned.
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
@@ -34,6 +31,7 @@ FITTED_ON = (
     "rows that are fitted on are recalibrated, too: they will look better calibrated than others; "
     "judge on other rows"
 )
+COLUMNS = "columns of all classes, such as win=p1,tie=pt,loss=p2 or 'p_*'"
 
 
 def run(options: Options) -> int:
@@ -41,43 +39,36 @@ def run(options: Options) -> int:
     if options.file is not None and "load" not in options.typed:
         options = replace(options, values={**options.values, "load": None})  # only a setting
     _refuse_unclear(options)
-    log = Log(options.quiet)
-    places = options.outputs
+    log, places = Log(options.quiet), options.outputs
     out, save = places["--out"], places["--save"]
-    loaded = None if options.load is None else Path(options.load)
-    refuse_bad_places(places, [options.settings, loaded])
+    read = [options.settings, None if options.load is None else Path(options.load)]
+    refuse_bad_places(places, read)
     with ExitStack() as stack:
-        files: list[Path] = []
         target = None
         if options.apply is not None:
             within = options.folder_of("apply")
             target = stack.enter_context(opened(options.apply, text_form(options), within))
-            files += target.places
+            read += target.places
+            refuse_bad_places(places, read)
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
             _refuse_contradiction(learned, options)
         else:
             fit = stack.enter_context(opened(str(options.file), text_form(options)))
-            files += fit.places
-            refuse_bad_places(places, files)
+            refuse_bad_places(places, [*read, *fit.places])
             learned, told = _fitted(fit, options, log)
             if target is not None and fit.tables & target.tables:
                 log.say(FITTED_ON)
-        refuse_bad_places(places, files)
         answer(told)
         if isinstance(learned, recalibrate.Local) and learned.unchanged_:
             answer(recalibrate.unchanged_note(learned))
         writers: dict[Path, Write] = {} if save is None else {save: writer_of(learned.to_json)}
+        done = []
         if target is not None and out is not None:
             log.say(*target.notes)
-            if learned.classes_ is not None:
-                prob = _prob_of(learned, options, log)
-                done = apply_classes(learned, prob, target, options, out, writers, log)
-            else:
-                done = _apply(learned, target, options, out, writers, log)
+            done = _apply(learned, target, options, out, writers, log)
         else:
             write_all(writers)
-            done = []
     with after_writing((out, save)):
         for text in done:
             answer(text)
@@ -86,111 +77,87 @@ def run(options: Options) -> int:
 
 
 def _refuse_unclear(options: Options) -> None:
+    out = options.outputs["--out"]
     if (options.file is None) == (options.load is None):
         raise InputError("name either a file to fit on or --load FILE")
     if (options.apply is None) != (options.out is None):
         raise InputError("--apply FILE and --out FILE go together")
     if options.apply is None and "safe_cells" in options.typed:
-        raise InputError(
-            "{argument} is about the file of --apply FILE --out FILE; leave it out",
-            argument="safe_cells",
-        )
+        problem = "{argument} is about the file of --apply FILE --out FILE; leave it out"
+        raise InputError(problem, argument="safe_cells")
     if options.apply is None and options.save is None:
         raise InputError("nothing to do; add --save FILE, or --apply FILE --out FILE")
     if options.load is not None and not os.path.isfile(options.load):
-        raise InputError(
-            "{argument}: there is no file {value}", argument="load", value=options.load
-        )
-    out = options.outputs["--out"]
-    if out is not None and not out.name.lower().endswith((*ENDINGS, *PACKED)):
-        raise InputError(
-            f"{{argument}} must end with one of {listed((*ENDINGS, *PACKED), 99)}, not {{value}}",
-            argument="out",
-            value=out.name,
-        )
+        problem = "{argument}: there is no file {value}"
+        raise InputError(problem, argument="load", value=options.load)
+    if out is not None and not out.name.lower().endswith(ENDINGS):
+        problem = f"{{argument}} must end with one of {listed(ENDINGS, 99)}, not {{value}}"
+        raise InputError(problem, argument="out", value=out.name)
     if options.file == options.apply == STANDARD:
         raise InputError("standard input can be read once; name a file for one of the two")
-    _refuse_several(options.prob)
-
-
-def _refuse_several(models: Sequence[str]) -> None:
-    if len(models) > 1:
-        raise InputError(
-            "{argument}: one model is recalibrated at a time; name one column", argument="prob"
-        )
+    if len(options.prob) > 1:
+        problem = "one model is recalibrated at a time; name one column, or the classes of one"
+        raise InputError(f"{{argument}}: {problem}", argument="prob")
 
 
 def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -> None:
     """Raise if an option that was typed would be ignored, as what was saved says otherwise."""
-    known = tuple(learned.columns_)
+    columns, file = tuple(learned.columns_), str(options.load)
     for option in FITTING:
         if option in options.typed:
-            raise InputError(
-                "{argument}: with --load nothing is fitted; leave it out", argument=option
-            )
-    if "method" in options.typed:
-        name = _method_name(learned)
-        if options.method != name:
-            raise InputError(
-                f"{{argument}}: {{file}} was fitted by {name!r}, not {{value}}; leave --method out",
-                argument="method",
-                value=options.method,
-                file=str(options.load),
-            )
-    if "on" in options.typed:
-        parts = ([text] if text in known else text.split(",") for text in options.on)
-        named = {name.strip() for some in parts for name in some} - {""}
-        if named == {NOTHING} and NOTHING not in known:
-            named = set()
-        if named != set(known):
-            raise InputError(
-                "{argument}: {file} reads {reads}; leave --on out",
-                argument="on",
-                file=str(options.load),
-                details={"reads": f"the covariates {listed(known)}" if known else "no covariate"},
-            )
-
-
-def _method_name(learned: recalibrate.Recalibrator) -> str:
-    """What --method calls it."""
+            problem = "{argument}: with --load nothing is fitted; leave it out"
+            raise InputError(problem, argument=option)
     methods = recalibrate.METHODS if learned.classes_ is None else recalibrate.CLASS_METHODS
-    known = {method: name for name, method in methods.items()}
-    return known.get(type(learned), type(learned).__name__)
+    names = {method: name for name, method in methods.items()}
+    name = names.get(type(learned), type(learned).__name__)
+    if "method" in options.typed and options.method != name:
+        problem = f"{{file}} was fitted by {name!r}, not {{value}}; leave --method out"
+        raise InputError(
+            f"{{argument}}: {problem}", argument="method", value=options.method, file=file
+        )
+    parts = ([text] if text in columns else text.split(",") for text in options.on)
+    named = {name.strip() for some in parts for name in some} - {""}
+    if named == {NOTHING} and NOTHING not in columns:
+        named = set()
+    if "on" in options.typed and named != set(columns):
+        raise InputError(
+            "{argument}: {file} reads {reads}; leave --on out",
+            argument="on",
+            file=file,
+            details={"reads": f"the covariates {listed(columns)}" if columns else "no covariate"},
+        )
 
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
-    several = fitted_classes(source, options, log)
-    if several is not None:
-        return several
-    if options.method in recalibrate.FOR_CLASSES:
+    several, name = bool(class_models(source, options)), options.method
+    known = recalibrate.CLASS_METHODS if several else recalibrate.READS_COVARIATES
+    if not several and name in recalibrate.FOR_CLASSES:
+        problem = f"{{argument}}: {{value}} is for several classes; --prob names the {COLUMNS}"
+        raise InputError(problem, argument="method", value=name)
+    if name not in known:
         raise InputError(
-            "{argument}: {value} is for several classes, whose columns --prob names, such as "
-            "win=p1,tie=pt,loss=p2 or 'p_*'",
+            f"{{argument}}: there is no {{value}}{' for several classes' * several}; {{guess}}",
             argument="method",
-            value=options.method,
+            value=name,
+            details={"guess": did_you_mean(name, list(known))},
         )
-    if options.method not in recalibrate.READS_COVARIATES:
-        raise InputError(
-            "{argument}: there is no {value}; {guess}",
-            argument="method",
-            value=options.method,
-            details={"guess": did_you_mean(options.method, list(recalibrate.READS_COVARIATES))},
-        )
-    needed = recalibrate.READS_COVARIATES[options.method]
-    roles = settle(source, log, options, on_needed=needed)
-    _refuse_several(roles.prob)
-    rows: Sample | Scan
-    if streams(source.places, options.stream):
+    needed = recalibrate.CLASS_METHODS[name].reads_covariates if several else known[name]
+    roles = settle(source, log, options, on_needed=bool(needed))
+    stream = not several and source.streams(options.stream)
+    if stream:
         log.say(f"reading {source.name} some rows at a time")
-        rows = read_scan(source, roles, roles.on, options)
-    else:
-        (rows,) = read_samples(source, roles, roles.on, options).values()
-        if options.method == "local":  # takes minutes on a million rows
-            log.say(f"fitting local on {counted(rows.n, 'row')}")
+    ((model, rows),) = read_rows(source, roles, roles.on, options, stream=stream).items()
+    if name == "local" and not (stream or several):  # takes minutes on a million rows
+        log.say(f"fitting local on {counted(rows.n, 'row')}")
     load("itrust.recalibrate.methods")
-    learned = recalibrate.METHODS[options.method]().fit(rows)
-    (learned.prob_,) = roles.prob
-    return learned, f"fitted {options.method} on {recalibrate.rows_note(learned, source.name)}"
+    methods: dict[str, Any] = recalibrate.CLASS_METHODS if several else recalibrate.METHODS
+    learned = methods[name]().fit(rows)
+    learned.prob_ = model
+    if several:
+        told = f"{counted(rows.n, 'row')} of {source.name}: {len(rows.classes)} classes"
+    else:
+        told = recalibrate.rows_note(learned, source.name)
+    return learned, f"fitted {name} on {told}"
 
 
 def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
@@ -204,11 +171,27 @@ def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> s
         log.say(f"recalibrating {fitted!r}, the {columns} of the fit")
         return fitted
     if named is None:
-        told = "name the column of probabilities with {argument}"
-        raise InputError(told if learned.classes_ is None else CLASSES_WANTED, argument="prob")
+        what = "column of probabilities" if learned.classes_ is None else COLUMNS
+        raise InputError(f"name the {what} with {{argument}}", argument="prob")
     if fitted not in (None, named):
         log.say(f"the fit was on {fitted!r}; it is applied to {named!r}")
     return named
+
+
+def _columns_of(learned: recalibrate.Recalibrator, prob: str, source: InputFiles) -> dict[Any, str]:
+    """The columns of the classes that were learned, in their order."""
+    wrong = "{argument}: what was learned is about several classes; name the " + COLUMNS
+    if not names_several(prob, dict.fromkeys(source.columns)):
+        raise InputError(wrong, argument="prob")
+    with source.located():
+        columns = class_columns(source.columns, prob)
+    by_text = {str(name): column for name, column in columns.items()}
+    classes = learned.classes_ or ()
+    lacking = [str(name) for name in classes if str(name) not in by_text]
+    if lacking:
+        problem = "there is no column for the class {value}, which was learned; name the"
+        raise InputError(f"{{argument}}: {problem} {COLUMNS}", argument="prob", value=lacking[0])
+    return {name: by_text[str(name)] for name in classes}
 
 
 def _apply(
@@ -220,26 +203,51 @@ def _apply(
     log: Log,
 ) -> list[str]:
     """Write all columns of the file and the recalibrated probabilities; give what was done."""
-    prob, on = _prob_of(learned, options, log), list(learned.columns_)
-    source.require("prob", prob)
-    for name in on:
-        source.require("on", name)
-    made = recalibrate.Application(learned, prob, missing_rule(options))
+    several, prob = learned.classes_ is not None, _prob_of(learned, options, log)
+    columns = _columns_of(learned, prob, source) if several else {prob: prob}
+    source.require("prob", *columns.values())
+    source.require("on", *learned.columns_)
+    # Missing covariates of rows to recalibrate are a level or refused; no row is left out.
+    missing: Any = "level" if options.missing == "level" else "error"
+    made: Any
+    if several:
+        made = recalibrate.ClassApplication(learned, columns, missing)
+    else:
+        made = recalibrate.Application(learned, prob, missing)
+    names = [f"{options.column}_{name}" for name in columns] if several else options.column
     with source.located():
         copy = recalibrate.write_recalibrated(
             made,
             source.file_set,
             out,
-            options.column,
-            [prob, *on],
+            names,
+            [*columns.values(), *learned.columns_],
             na_values=na_values(options),
             safe_cells=options.safe_cells,
             others=others,
         )
     log.say(*cells_notes(copy.cells, out.name))
-    log.say(*unseen_notes(made, source.name))
-    done = (
-        f"recalibrated {counted(made.rows, 'row')} of {source.name}: mean {made.before:.3f} "
-        f"before, {made.after:.3f} after; moved by {made.moved:.3f} on average"
-    )
-    return [*outside_notes(made), done]
+    unseen = "that the fit has not seen"
+    if not isinstance(learned, recalibrate.Local):
+        unseen += ": recalibrated as rows of no category are"
+    for column, count in made.unseen.items():
+        log.say(f"{counted(count, 'row')} of {source.name} with a level of {column!r} {unseen}")
+    done = []
+    if isinstance(learned, recalibrate.Local) and made.outside and not learned.unchanged_:
+        done = [recalibrate.outside_note(learned, made.outside, made.at_edge, made.rows)]
+    if several:
+        moved = f"{made.moved:.3f} of the probability moved between classes"
+    else:
+        moved = f"mean {made.before:.3f} before, {made.after:.3f} after; moved by {made.moved:.3f}"
+        moved += " on average"
+    return [*done, f"recalibrated {counted(made.rows, 'row')} of {source.name}: {moved}"]
+
+
+def cells_notes(cells: FormulaCells | None, name: str) -> list[str]:
+    """What became of cells that a spreadsheet would take for formulas."""
+    if cells is None or not (cells.count or cells.quotes):
+        return []
+    told = f"{counted(cells.count, 'cell')} of {name}"
+    if cells.quotes:
+        return [f"{told} quoted: text that a spreadsheet would take for a formula"]
+    return [f"a spreadsheet would take the text of {told} for a formula; --safe-cells quotes it"]

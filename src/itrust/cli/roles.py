@@ -1,32 +1,35 @@
-"""Which column is what: as the options say, or guessed where it is obvious, and then said aloud."""
+"""From options to rows: which column is what, as options say or as is obvious, and the rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import itrust as it
 from itrust._core import InputError, Setting, counted, listed, shown_name
-from itrust.cli.columns import said_of_columns, split_names
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, WATCH_START, Options
 from itrust.data import (
-    ALL_CLASSES,
     AUTO,
-    MulticlassSample,
+    PREDICTION,
+    Kinds,
+    Predicate,
     Sample,
+    TextForm,
     class_columns,
     class_position,
     column_named,
     frame_columns,
+    may_be_units,
     names_several,
+    parse_condition,
     replicate_columns,
     unit_columns,
     without_codes,
@@ -38,6 +41,13 @@ PROBS = (
     *("p", "prob", "proba", "probs", "probability", "score", "prediction", "predicted", "pred"),
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
+# Whether the values of a column, or the least and greatest of them, are such as a role wants.
+FITS: dict[str, Callable[[set[Any]], bool]] = {
+    "0/1": lambda values: values <= {0, 1},
+    "two": lambda values: len(values) == 2,
+    "class": lambda _: True,
+    "[0, 1]": lambda values: all(isinstance(v, float) and not (v < 0 or v > 1) for v in values),
+}
 OUTER_COMMA = re.compile(r",(?![^()]*\))")  # of "store, blocks(date, 14)": the first
 EVERYTHING, NOTHING = "all", "none"
 MAX_OTHER_COLUMNS = 50
@@ -55,19 +65,23 @@ class FileRoles:
     """Columns by the option that names them."""
 
     label: str
-    prob: tuple[str, ...]
+    models: Mapping[str, Any]  # by what --prob calls them: a column, or columns by class
     on: tuple[str, ...]
     weights: str | None = None
     cluster: tuple[str, ...] = ()  # as they are typed: week(date) is about the column `date`
     strata: tuple[str, ...] = ()
     replicate_weights: tuple[str, ...] = ()  # as they are typed, patterns too
     drawn: tuple[str, ...] = ()  # the columns that these three are about
-    classes: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)  # by model, as typed
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """What the models are called: their column, or how their classes were typed."""
-        return tuple(self.classes) or self.prob
+    def several(self) -> bool:
+        """Whether models have a column for each of several classes."""
+        return any(isinstance(columns, dict) for columns in self.models.values())
+
+    @property
+    def prob(self) -> tuple[str, ...]:
+        """The columns of probabilities, of all models and classes."""
+        return tuple(dict.fromkeys(name for own in self.models.values() for name in _columns(own)))
 
     @property
     def used(self) -> list[str]:
@@ -75,11 +89,18 @@ class FileRoles:
         weights = [] if self.weights is None else [self.weights]
         return [self.label, *self.prob, *self.on, *weights, *self.drawn]
 
+    def only(self, model: str) -> FileRoles:
+        """The same for one of the models."""
+        return replace(self, models={model: self.models[model]})
+
     def typed(self, columns: Sequence[str]) -> dict[str, Any]:
         """The values of the options that name these columns; no covariates have a word, too."""
         nothing = NOTHING if NOTHING not in columns else ""
-        columns_named = {name: part for name, part in vars(self).items() if name != "classes"}
-        return {**columns_named, "prob": self.models, "on": self.on or (nothing,)}
+        return {**vars(self), "prob": tuple(self.models), "on": self.on or (nothing,)}
+
+
+def _columns(model: str | Mapping[Any, str]) -> Iterable[str]:
+    return [model] if isinstance(model, str) else model.values()
 
 
 def settle(
@@ -95,35 +116,27 @@ def settle(
     Unless covariates are needed, there may be none; `not_on` names columns that are none.
     """
     log.say(*source.notes)
-    weights = options.weights
+    weights = [] if options.weights is None else [options.weights]
+    source.require("weights", *weights)
     drawn = _drawn(source, options)
-    taken = {*drawn, *([] if weights is None else [source.require("weights", weights)])}
-    label = options.label
-    classes = class_models(source, options)
+    taken, label = {*drawn, *weights}, options.label
+    models: dict[str, Any] = class_models(source, options)
     if label is None:
-        what, fits = ("two", _has_two_values) if options.positive else ("0/1", _is_binary)
-        if classes:
-            what, fits = "class", _has_values
-        label = _guess(source, log, "label", what, LABELS, fits, taken)
+        what = "class" if models else "two" if options.positive else "0/1"
+        label = _guess(source, log, "label", what, LABELS, taken)
     source.require("label", label)
-    chosen = tuple(dict.fromkeys(name for own in classes.values() for name in own.values()))
-    if not classes:
+    if not models:
         chosen = split_names(source, "prob", options.prob)
-    if not chosen:
-        used = taken | {label}
-        chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
-    taken |= {label, *chosen, *not_on}
-    covariates = _covariates(source, log, options, taken) if options.on or on_needed else ()
-    return FileRoles(
-        label,
-        chosen,
-        covariates,
-        weights,
-        cluster=_with_lengths(source, log, "cluster", options.cluster, chosen[0]),
-        strata=_with_lengths(source, log, "strata", options.strata, chosen[0]),
+        chosen = chosen or (_guess(source, log, "prob", "[0, 1]", PROBS, taken | {label}),)
+        models = {name: name for name in chosen}
+    roles = FileRoles(label, models, (), options.weights, drawn=drawn)
+    taken |= {label, *roles.prob, *not_on}
+    return replace(
+        roles,
+        on=_covariates(source, log, options, taken) if options.on or on_needed else (),
+        cluster=_with_lengths(source, log, "cluster", options.cluster, roles.prob[0]),
+        strata=_with_lengths(source, log, "strata", options.strata, roles.prob[0]),
         replicate_weights=tuple(options.replicate_weights),
-        drawn=drawn,
-        classes=classes,
     )
 
 
@@ -134,31 +147,26 @@ def class_models(source: InputFiles, options: Options) -> dict[str, dict[Any, st
     if not any(several):
         return {}
     if not all(several):
-        raise InputError(
-            "{argument}: name one column for every model, or the columns of all classes for every "
-            "model",
-            argument="prob",
-        )
-    found = {}
-    for text in options.prob:
-        with source.located():
-            found[text] = class_columns(source.columns, text)
+        problem = "name one column for every model, or the columns of all classes for every model"
+        raise InputError(f"{{argument}}: {problem}", argument="prob")
+    with source.located():
+        models = {text: class_columns(source.columns, text) for text in options.prob}
     if options.positive is None:
-        return found
-    if options.command != AUDIT or any(len(own) > 2 for own in found.values()):
+        return models
+    if options.command != AUDIT or any(len(columns) > 2 for columns in models.values()):
         raise InputError(
             "{argument} is for two labels; with the columns of all classes there is none that "
             "counts as 1",
             argument="positive",
         )
-    return {text: _positive_last(own, options.positive) for text, own in found.items()}
+    return {text: _positive_last(columns, options.positive) for text, columns in models.items()}
 
 
 def _positive_last(classes: dict[Any, str], positive: str) -> dict[Any, str]:
     """Two classes in the order in which audits take them: the second counts as 1."""
-    names = tuple(classes)
+    names = list(classes)
     try:
-        own = names[class_position(names, positive)]
+        last = names.pop(class_position(tuple(names), positive))
     except InputError:
         raise InputError(
             "{argument} {value} is not among the classes {classes}",
@@ -166,46 +174,43 @@ def _positive_last(classes: dict[Any, str], positive: str) -> dict[Any, str]:
             value=positive,
             details={"classes": listed(names)},
         ) from None
-    return {name: classes[name] for name in sorted(names, key=lambda name: name == own)}
+    return {name: classes[name] for name in (*names, last)}
 
 
 def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: FileRoles) -> tuple[str, ...]:
     """Covariates of `--on`, then those that only tasks need."""
-    for task in tasks:
-        for name in sorted(task.names):
-            source.require("task", name)
-            if name in (roles.label, *roles.prob):
-                raise InputError(
-                    "{argument}: {value} is the label or a probability, no covariate",
-                    argument="task",
-                    value=name,
-                    hint="in tasks the label is called y" if name == roles.label != "y" else None,
-                )
-    more = (name for task in tasks for name in sorted(task.names))
+    more = list(dict.fromkeys(name for task in tasks for name in sorted(task.names)))
+    source.require("task", *more)
+    for name in more:
+        if name in (roles.label, *roles.prob):
+            raise InputError(
+                "{argument}: {value} is the label or a probability, no covariate",
+                argument="task",
+                value=name,
+                hint="in tasks the label is called y" if name == roles.label != "y" else None,
+            )
     return tuple(dict.fromkeys([*roles.on, *more]))
 
 
 def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
     """The columns that clusters, strata and replicate weights are about, all of them there."""
-    found: dict[str, None] = {}
+    drawn: list[str] = []
     for option in ("cluster", "strata"):
-        for text in typed_units(source, options.values[option]):
-            found[source.require(option, column_named(text, source.columns))] = None
+        texts = typed_units(source, getattr(options, option))
+        names = [column_named(text, source.columns) for text in texts]
+        source.require(option, *names)
+        drawn += names
     for text in typed_units(source, options.replicate_weights):
-        found |= dict.fromkeys(replicate_columns(text, source.columns, ()))
-    return tuple(found)
+        drawn += replicate_columns(text, source.columns, ())
+    return tuple(dict.fromkeys(drawn))
 
 
 def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
-    """Units between commas, as they were typed."""
+    """Units between commas, as they were typed; a column whose name has a comma wins."""
     if any(not text.strip() for text in given):
         raise InputError("an option names columns, but its value is empty", hint="leave it out")
-    return [
-        part.strip()
-        for text in given  # a column whose name has a comma wins
-        for part in ([text] if text in source.columns else OUTER_COMMA.split(text))
-        if part.strip()
-    ]
+    split = ([text] if text in source.columns else OUTER_COMMA.split(text) for text in given)
+    return [part.strip() for parts in split for part in parts if part.strip()]
 
 
 def _with_lengths(
@@ -214,35 +219,115 @@ def _with_lengths(
     """Units by name; blocks of time whose length is to be found get it, and it is said aloud."""
     settled = []
     for unit in unit_columns(typed_units(source, given), source.columns, option):
-        own = unit
+        text = unit.text
         if unit.length == AUTO:
             frame = source.table([unit.column, prob])
             with source.located():
-                own = unit.settled(frame_columns(frame), option, frame[prob])
-            log.say(f"{unit.text} are blocks of {counted(int(own.length or 1), 'day')}")
-        settled.append(own.text)
+                unit = unit.settled(frame_columns(frame), option, frame[prob])
+            log.say(f"{text} are blocks of {counted(int(unit.length or 1), 'day')}")
+        settled.append(unit.text)
     return tuple(settled)
 
 
-def read_samples(
-    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
-) -> dict[str, Sample]:
-    """One sample for each column of probabilities, on the same rows."""
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What options say of the columns of a file."""
+
+    kinds: Kinds
+    na_values: tuple[Any, ...]
+    where: Predicate | None
+
+    def condition_columns(self, source: InputFiles, probs: Sequence[str] = ()) -> list[str]:
+        """The columns that the condition reads, all of them there."""
+        names = sorted(self.where.names) if self.where is not None else []
+        if PREDICTION in names and PREDICTION not in source.columns:
+            names.remove(PREDICTION)
+            if len(probs) > 1:
+                problem = "with several models it is not clear which prediction is meant"
+                raise InputError(f"{{argument}}: {problem}; name its column", argument="where")
+        source.require("where", *names)
+        return names
+
+
+def said_of_columns(source: InputFiles, options: Options) -> Said:
+    """Read the options; refuses names of columns that are not there."""
+    category = split_names(source, "category", options.category)
+    number = split_names(source, "number", options.number)
+    labels: dict[str, dict[Any, str]] = {}
+    for text in options.value_labels:
+        name, meanings = _labels(source, text)
+        labels.setdefault(name, {}).update(meanings)
+    try:
+        where = None if options.where is None else parse_condition(options.where)
+    except InputError as error:
+        raise error.at(argument="where") from None
+    return Said(Kinds.of(category, number, labels), na_values(options), where)
+
+
+def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Names from options that repeat or hold several; a column whose name has a comma wins."""
+    split = ([text] if text in source.columns else text.split(",") for text in given)
+    names = [text if text in source.columns else text.strip() for some in split for text in some]
+    names = [name for name in names if name]
+    source.require(option, *names)
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        problem, details = "{argument} names {twice} more than once", {"twice": listed(twice)}
+        raise InputError(problem, argument=option, details=details)
+    return tuple(names)
+
+
+def na_values(options: Options) -> tuple[Any, ...]:
+    """Codes of missing values, between commas."""
+    parts = [part.strip() for text in options.na_values for part in text.split(",")]
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def text_form(options: Options) -> TextForm:
+    """How text files are written, as far as options say."""
+    return TextForm(options.sep, options.decimal, options.dates, na_values(options))
+
+
+def _labels(source: InputFiles, text: str) -> tuple[str, dict[str, str]]:
+    """A column and what its codes mean, from a text such as 'race: 1=White, 2=Black'."""
+    name, _, rest = text.partition(":")
+    split = (pair.partition("=") for pair in rest.split(",") if pair.strip())
+    meanings = {code.strip(): meaning.strip() for code, _, meaning in split}
+    if not meanings or not all((*meanings, *meanings.values())):
+        raise InputError(
+            "{argument} takes a column and what its codes mean, such as 'race: 1=White, 2=Black', "
+            "not {value}",
+            argument="value_labels",
+            value=text,
+        )
+    source.require("value_labels", name.strip())
+    return name.strip(), meanings
+
+
+def read_rows(
+    source: InputFiles,
+    roles: FileRoles,
+    covariates: Sequence[str],
+    options: Options,
+    *,
+    stream: bool = False,
+) -> dict[str, Any]:
+    """The rows of every model, the same for all: in memory, or named to be read as a stream."""
     said = said_of_columns(source, options)
     needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
-    frame = _with_other_columns(source, needed)
-    if options.missing == "drop" and len(roles.prob) > 1:
+    frame = None if stream else with_other_columns(source, needed)
+    if frame is not None and options.missing == "drop" and len(roles.models) > 1:
         frame = _missing_together(frame, roles.prob, said.na_values)
-    positive = positive_value(frame[roles.label].chunks, options.positive)
-    kinds = source.kinds(said.kinds, needed, covariates)
+    kinds = source.file_set.kinds(said.kinds, needed, covariates)
     settled: dict[str, Any] = {
         "label": roles.label,
+        "on": covariates,
         "weights": roles.weights,
         "cluster": roles.cluster or None,
         "strata": roles.strata or None,
         "replicate_weights": typed_units(source, roles.replicate_weights) or None,
         "replicate_method": options.replicate_method,
-        "positive": positive,
+        "positive": None if roles.several else _positive(source, roles.label, options.positive),
         "missing": options.missing,
         "categories": kinds.categories,
         "numbers": kinds.numbers,
@@ -250,90 +335,38 @@ def read_samples(
         "na_values": list(said.na_values),
         "where": said.where,
     }
-    with source.located(), _columns_of_classes_named(roles.prob):
+    if frame is None:
+        files = source.file_set
         return {
-            prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
-            for prob in roles.prob
+            name: it.scan(files, prob=prob, form=files.form, **settled)
+            for name, prob in roles.models.items()
         }
-
-
-@contextmanager
-def _columns_of_classes_named(columns: Sequence[str]) -> Iterator[None]:
-    """Where a label has several classes and several columns are named, say how they are meant."""
-    try:
-        yield
-    except InputError as error:
-        if len(columns) < 3 or ALL_CLASSES not in error.settings:
-            raise
-        start = _same_letters(columns)
-        end = 0 if start else _same_letters([name[::-1] for name in columns])
-        classes = [name[start : len(name) - end] or name for name in columns]
-        named = ",".join(f"{own}={name}" for own, name in zip(classes, columns, strict=True))
-        hint = "(if the columns are of its classes: {}; for one class against the rest: {})"
-        cures = (Setting("prob", named), error.settings[0])
-        raise error.at(hint=hint, settings=cures) from None
-
-
-def _same_letters(names: Sequence[str]) -> int:
-    """How many letters all names begin with."""
-    same = (len(set(letters)) == 1 for letters in zip(*names, strict=False))
-    return sum(takewhile(bool, same))
-
-
-def read_class_samples(
-    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
-) -> dict[str, MulticlassSample]:
-    """One sample of several classes for each model, on the same rows."""
-    said = said_of_columns(source, options)
-    needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
-    frame = source.table(needed)
-    if options.missing == "drop" and len(roles.classes) > 1:
-        frame = _missing_together(frame, roles.prob, said.na_values)
-    kinds = source.kinds(said.kinds, needed, covariates)
     with source.located():
         return {
-            text: MulticlassSample.from_frame(
-                frame,
-                label=roles.label,
-                prob=columns,
-                on=covariates,
-                weights=roles.weights,
-                cluster=roles.cluster or None,
-                strata=roles.strata or None,
-                replicate_weights=typed_units(source, roles.replicate_weights) or None,
-                replicate_method=options.replicate_method,
-                missing=options.missing,
-                categories=kinds.categories,
-                numbers=kinds.numbers,
-                value_labels=kinds.value_labels,
-                na_values=list(said.na_values),
-                where=said.where,
-            )
-            for text, columns in roles.classes.items()
+            name: Sample.from_frame(frame, prob=prob, **settled)
+            for name, prob in roles.models.items()
         }
 
 
 def _missing_together(frame: pa.Table, names: Sequence[str], codes: Sequence[Any]) -> pa.Table:
     """Models are compared on the same rows: what one of them lacks, all lack."""
-    lacks = pa.array([False] * frame.num_rows)
-    blanked = without_codes(frame.select(list(names)), codes)
-    for name in names:
-        column = blanked[name].combine_chunks()
+    lacks = pa.repeat(False, frame.num_rows)
+    for column in without_codes(frame.select(list(names)), codes).columns:
         is_float = pa.types.is_floating(column.type)
-        missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
-        lacks = pc.or_(lacks, missing)
+        lacks = pc.or_(lacks, pc.is_null(column, nan_is_null=is_float))
     for name in names:
-        column = frame[name].combine_chunks()
-        blank = pc.if_else(lacks, pa.scalar(None, column.type), column)
+        blank = pc.if_else(lacks, pa.scalar(None, frame[name].type), frame[name])
         frame = frame.set_column(frame.column_names.index(name), name, blank)
     return frame
 
 
-def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
+def with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
     """The columns that are needed, and those others that may tell which rows share a unit."""
     others = [name for name in source.columns if name not in needed][:MAX_OTHER_COLUMNS]
     try:
-        return source.table(needed, source.possible_units(others))
+        head = source.file_set.head(others) if others else None
+        units = [] if head is None else [name for name in others if may_be_units(head[name])]
+        return source.table(needed, units)
     except InputError:  # nobody asked for the others: they may be anything
         return source.table(needed)
 
@@ -348,108 +381,54 @@ def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str])
         return ()
     if options.on:
         return split_names(source, "on", options.on)
-    if not rest:
-        raise InputError(
-            f"there is no column left to {purpose}; {{none}} takes the prediction alone",
-            argument="on",
-            details={"none": Setting("on", NOTHING)},
+    problem = f"there is no column left to {purpose}; {{none}} takes the prediction alone"
+    if rest:
+        problem = (
+            f"name the covariates to {purpose}, such as {{some}}, or {{all}}; {{none}} takes the "
+            "prediction alone; the columns left are {rest}"
         )
-    raise InputError(
-        f"name the covariates to {purpose}, such as {{some}}, or {{all}}; {{none}} takes the "
-        "prediction alone; the columns left are {rest}",
-        argument="on",
-        details={
-            "some": Setting("on", ",".join(rest[:2])),
-            "all": Setting("on", EVERYTHING),
-            "none": Setting("on", NOTHING),
-            "rest": listed(rest, max_items=20),
-        },
-    )
+    details = {
+        "some": Setting("on", ",".join(rest[:2])),
+        "all": Setting("on", EVERYTHING),
+        "none": Setting("on", NOTHING),
+        "rest": listed(rest, max_items=20),
+    }
+    raise InputError(problem, argument="on", details=details)
 
 
 def _guess(
-    source: InputFiles,
-    log: Log,
-    option: str,
-    what: str,
-    words: Sequence[str],
-    fits: Callable[[_Seen], bool],
-    taken: set[str],
+    source: InputFiles, log: Log, option: str, what: str, words: Sequence[str], taken: set[str]
 ) -> str:
     """The one column that has a telling name and fitting values."""
-    named = [name for name in source.columns if name.casefold() in words and name not in taken]
-    if named:
-        seen = {name: _Seen() for name in named}
-        for batch in source.batches(named):
-            for name, own in seen.items():
-                own.add(batch[name])
-        named = [name for name in named if fits(seen[name])]
+    free = [name for name in source.columns if name not in taken]
+    values: dict[str, set[Any]] = {name: set() for name in free if name.casefold() in words}
+    for batch in source.file_set.rows(list(values)) if values else ():
+        for name, seen in values.items():
+            column = batch[name].drop_null()
+            if len(seen) <= 2:
+                seen |= set(pc.unique(column).to_pylist())
+            elif pa.types.is_floating(column.type):
+                seen |= {own for own in pc.min_max(column).as_py().values() if own is not None}
+    named = [name for name, seen in values.items() if seen and FITS[what](seen)]
     if len(named) == 1:
         log.say(f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]
+    problem = "name the column with {argument}; the columns are {free}"
     if named:
-        raise InputError(
-            "{named} could all be {argument}; name one",
-            argument=option,
-            details={"named": listed(named)},
-        )
-    free = [name for name in source.columns if name not in taken]
-    raise InputError(
-        "name the column with {argument}; the columns are {free}",
-        argument=option,
-        details={"free": listed(free, max_items=20)},
-    )
+        problem = "{named} could all be {argument}; name one"
+    details = {"named": listed(named), "free": listed(free, max_items=20)}
+    raise InputError(problem, argument=option, details=details)
 
 
-@dataclass
-class _Seen:
-    """What a column holds, from its rows some at a time; of values, those of the first rows."""
-
-    values: set[Any] = field(default_factory=set)
-    ends: list[float] = field(default_factory=list)
-    is_float: bool = True
-
-    def add(self, column: pa.Array) -> None:
-        """More rows."""
-        if len(self.values) <= 2:
-            self.values |= set(pc.unique(column.drop_null()).to_pylist())
-        self.is_float &= pa.types.is_floating(column.type)
-        if self.is_float:
-            found = pc.min_max(column).as_py().values()
-            present = [value for value in (*self.ends, *found) if value is not None]
-            self.ends = [min(present), max(present)] if present else []
-
-
-def _has_values(seen: _Seen) -> bool:
-    return bool(seen.values)
-
-
-def _has_two_values(seen: _Seen) -> bool:
-    return len(seen.values) == 2
-
-
-def _is_binary(seen: _Seen) -> bool:
-    return seen.values <= {0, 1} and bool(seen.values)
-
-
-def _is_probability(seen: _Seen) -> bool:
-    return seen.is_float and bool(seen.ends) and seen.ends[0] >= 0 and seen.ends[1] <= 1
-
-
-def positive_value(columns: Iterable[pa.Array], text: str | None) -> Any:
+def _positive(source: InputFiles, label: str, text: str | None) -> Any:
     """The label that was meant: columns hold numbers and truth values, options only text."""
     if text is None:
         return None
-    for value in (value for column in columns for value in pc.unique(column).to_pylist()):
+    values = [v for b in source.file_set.rows([label]) for v in pc.unique(b[label]).to_pylist()]
+    for value in dict.fromkeys(values):
         if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
             return value
-        if isinstance(value, int | float) and _number(text) == value:
-            return value
+        with suppress(ValueError):
+            if isinstance(value, int | float) and float(text) == value:
+                return value
     return text
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -1,30 +1,34 @@
 """Settings from `itrust.toml` or `[tool.itrust]` in pyproject.toml; the command line wins.
 
 The nearest file counts. Files named in it are relative to it, and lie in its folder or below it: a
-file that came with other files has no say in what else is read and written.
+file that came with other files has no say in what else is read and written. Whoever can put a file
+into a folder above the current one could have a say in every command below it. So the search ends
+at the root of a repository, at the home folder and before a folder that everyone may write to, and
+a file of another user is refused.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from itrust._core import InputError, did_you_mean
 from itrust.cli.options import BY_NAME, STANDARD, Kind, Option, options_of
-from itrust.cli.settings_files import (
-    NAME,
-    PROJECT,
-    folders,
-    found_table,
-    read_table,
-    refused,
-    shown_path,
-)
 
-__all__ = ["NAME", "PROJECT", "Settings", "current_settings", "find_settings"]
+NAME, PROJECT = "itrust.toml", "pyproject.toml"
 WITHOUT = "none"  # in place of a file
+REPOSITORY = (".git", ".hg")
+ROOT_USER = 0
+MAX_BYTES = 2**18
+CURE = (
+    "so its settings are not used; name it with --settings if you trust it, or go without any by \
+--settings none"
+)
 TYPES: dict[Kind, Any] = {Kind.NUMBER: (int, float), Kind.COUNT: int}  # the others are text
 
 
@@ -34,6 +38,17 @@ class Settings:
 
     values: dict[str, Any]
     path: Path | None = None
+
+    @classmethod
+    def of(cls, path: Path, table: dict[str, Any]) -> Settings:
+        """What a table of a file says, checked."""
+        values: dict[str, Any] = {}
+        for key, value in table.items():
+            name = key.replace("_", "-")
+            if name in values:
+                raise refused(path, "{value} stands there twice", value=name)
+            values[name] = _value(path, key, value)
+        return cls(values, path)
 
     def defaults(self, command: str) -> dict[str, Any]:
         """Those that a command takes, by the names of its parameters."""
@@ -45,7 +60,7 @@ class Settings:
         if self.path is None:
             return []
         used = [o.name for o in options_of(command) if o.name in self.values and o.key not in typed]
-        return [f"settings from {shown_path(self.path)}: {', '.join(used) or 'none is used'}"]
+        return [f"settings from {_shown(self.path)}: {', '.join(used) or 'none is used'}"]
 
 
 def current_settings(named: str | None) -> Settings:
@@ -54,46 +69,136 @@ def current_settings(named: str | None) -> Settings:
         return Settings({})
     if named is not None:
         path = Path(os.path.expanduser(named))
-        return Settings(_checked(path, read_table(path)), path)
+        table = _File.read(path).table
+        return Settings.of(path, table or {})
     try:
         here = Path.cwd()
     except OSError as error:
-        raise InputError(
-            "the current folder cannot be read: {reason}", details={"reason": error.strerror}
-        ) from None
+        problem = "the current folder cannot be read: {reason}"
+        raise InputError(problem, details={"reason": error.strerror}) from None
     return find_settings(here)
 
 
 def find_settings(folder: Path) -> Settings:
     """The nearest settings, in the folder or above it."""
     for place in folders(folder):
-        found = found_table(place, folder)
-        if found is not None:
-            path, table = found
-            return Settings(_checked(path, table), path)
+        for path in (place / NAME, place / PROJECT):
+            if not (os.path.lexists(path) if path.name == NAME else os.path.isfile(path)):
+                continue
+            file = _File.read(path)
+            if path.name == PROJECT and b"itrust" not in file.content:
+                continue
+            if (table := file.table) is not None:
+                file.refuse_untrusted(folder)
+                return Settings.of(path, table)
     return Settings({})
 
 
-def _checked(path: Path, found: dict[str, Any]) -> dict[str, Any]:
-    checked: dict[str, Any] = {}
-    for key, value in found.items():
-        name = key.replace("_", "-")
-        if name in checked:
-            raise refused(path, "{value} stands there twice", value=name)
-        checked[name] = _value(path, key, value)
-    return checked
+def folders(start: Path) -> Iterator[Path]:
+    """The folders in which settings may stand: this one, then those above it up to a border."""
+    home = Path(os.path.realpath(os.path.expanduser("~")))
+    for place in (start, *start.parents):
+        if place != start and _open_to_all(place):
+            return
+        yield place
+        if place == home or any(os.path.lexists(place / mark) for mark in REPOSITORY):
+            return
+
+
+def _open_to_all(place: Path) -> bool:
+    """Whether everyone may put files into a folder; also where nobody can tell."""
+    if not hasattr(os, "geteuid"):  # other systems have no such bits
+        return False
+    try:
+        return bool(os.stat(place).st_mode & stat.S_IWOTH)
+    except OSError:
+        return True
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file that was read: its bytes, the users it and a link to it belong to, and its mode."""
+
+    path: Path
+    content: bytes
+    owners: frozenset[int]
+    mode: int
+
+    @classmethod
+    def read(cls, path: Path) -> _File:
+        """Read a file within bounds; a pipe is never waited for."""
+        try:
+            link = os.lstat(path)
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            try:
+                about = os.fstat(descriptor)  # of what is read, whatever happens to the name
+                regular = stat.S_ISREG(about.st_mode)
+                content = os.read(descriptor, MAX_BYTES + 1) if regular else b""
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _unreadable(path, error.strerror or str(error)) from None
+        if not regular:
+            raise refused(path, "{file} is no ordinary file, so that it can hold no settings")
+        if len(content) > MAX_BYTES:
+            raise refused(path, "{file} holds more than {count} bytes, too many", count=MAX_BYTES)
+        return cls(path, content, frozenset((link.st_uid, about.st_uid)), about.st_mode)
+
+    def refuse_untrusted(self, start: Path) -> None:
+        """Raise on a file that somebody else could have put there."""
+        if not hasattr(os, "geteuid"):
+            return
+        if not self.owners <= {os.geteuid(), ROOT_USER, os.stat(start).st_uid}:
+            raise refused(self.path, f"{{file}} belongs to another user, {CURE}")
+        if self.mode & stat.S_IWOTH:
+            raise refused(self.path, f"everyone may change {{file}}, {CURE}")
+
+    @property
+    def table(self) -> dict[str, Any] | None:
+        """The settings: all of the file, or `[tool.itrust]` of pyproject.toml, if it is there."""
+        try:
+            table: Any = tomllib.loads(self.content.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise _unreadable(self.path, "it is not UTF-8 text") from None
+        except RecursionError:
+            raise _unreadable(self.path, "it is nested too deeply") from None
+        except tomllib.TOMLDecodeError as error:
+            raise _unreadable(self.path, str(error)) from None
+        except ValueError:  # of Python's own limit
+            raise _unreadable(self.path, "a number has too many digits") from None
+        for key, title in {"tool": "'tool'", "itrust": "[tool.itrust]"}.items():
+            if self.path.name == PROJECT and table is not None:
+                table = table.get(key)
+                if not isinstance(table, dict | None):
+                    raise refused(self.path, f"{title} must be a table, not {{value}}", value=table)
+        return None if table is None else dict(table)
+
+
+def _shown(path: Path) -> str:
+    """A file as it is told: one in the current folder by its name."""
+    try:
+        here = os.path.samefile(path.parent, os.curdir)
+    except OSError:
+        here = False
+    return os.path.join(os.curdir, path.name) if here else str(path)
+
+
+def refused(path: Path, problem: str, **fields: Any) -> InputError:
+    """An error about a file of settings; `{file}` stands for it, else it opens the sentence."""
+    return InputError(problem, file=_shown(path), **fields)
+
+
+def _unreadable(path: Path, reason: str) -> InputError:
+    return refused(path, "{file} cannot be read: {reason}", details={"reason": reason})
 
 
 def _value(path: Path, key: str, value: Any) -> Any:
     """The value of a setting as its option takes it; files as they are called from here."""
     option = BY_NAME.get(key.replace("_", "-"))
     if option is None:
-        raise refused(
-            path,
-            "there is no setting {value}; {guess}",
-            value=key,
-            details={"guess": did_you_mean(key, [*BY_NAME])},
-        )
+        guess = did_you_mean(key, [*BY_NAME])
+        problem = "there is no setting {value}; {guess}"
+        raise refused(path, problem, value=key, details={"guess": guess})
     if option.kind is Kind.SEVERAL and not isinstance(value, list):
         value = [value]
     if option.name == "on" and not value:
@@ -105,14 +210,9 @@ def _value(path: Path, key: str, value: Any) -> Any:
     if option.bare and isinstance(value, bool):
         return option.bare if value else None
     if not _fits(option, value):
-        kind = (
-            f"true, false or one of {', '.join(option.choices)}"
-            if option.bare
-            else option.kind.value
-        )
-        raise refused(
-            path, f"{{key}} must be {kind}, not {{value}}", value=value, details={"key": key}
-        )
+        choices = f"true, false or one of {', '.join(option.choices)}"
+        problem = f"{{key}} must be {choices if option.bare else option.kind.value}, not {{value}}"
+        raise refused(path, problem, value=value, details={"key": key})
     return _placed(path, option, value) if option.is_file and value != STANDARD else value
 
 
@@ -129,28 +229,21 @@ def _as_text(path: Path, key: str, value: Any) -> Any:
 def _placed(path: Path, option: Option, value: str) -> str:
     """A file that settings name, which lies in their folder or below it."""
     if not value or "\0" in value:
-        raise refused(
-            path, f"{option.name} must be {option.kind.value}, not {{value}}", value=value
-        )
+        problem = f"{option.name} must be {option.kind.value}, not {{value}}"
+        raise refused(path, problem, value=value)
     folder = Path(os.path.realpath(path.parent))
     place = Path(os.path.realpath(folder / value))
+    is_written = option.kind is Kind.WRITTEN
     if value.startswith("~") or not place.is_relative_to(folder):
         problem = "lies outside the folder of the settings"
-    elif option.kind is Kind.WRITTEN and _is_hidden(place.relative_to(folder)):
+    elif is_written and any(part.startswith(".") for part in place.relative_to(folder).parts):
         problem = "is a hidden file or in a hidden folder"
     else:
-        as_folder = option.kind is Kind.WRITTEN and os.path.basename(value) in ("", ".")
+        as_folder = is_written and os.path.basename(value) in ("", ".")
         # Not as it is written: `..` behind a link leads elsewhere.
         return os.path.relpath(place) + (os.sep if as_folder else "")
-    raise refused(
-        path,
-        f"{option.name} = {{value}} {problem}; name it on the command line instead ({option.flag})",
-        value=value,
-    )
-
-
-def _is_hidden(place: Path) -> bool:
-    return any(part.startswith(".") for part in place.parts)
+    cure = f"name it on the command line instead ({option.flag})"
+    raise refused(path, f"{option.name} = {{value}} {problem}; {cure}", value=value)
 
 
 def _fits(option: Option, value: Any) -> bool:

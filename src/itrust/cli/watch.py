@@ -6,8 +6,7 @@ and other outputs, or not at all, and by one command at a time (`watch_state`).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,35 +15,42 @@ import itrust as it
 from itrust import render
 from itrust._core import Setting, Write, checked_alpha, checked_count, counted, write_all, writer_of
 from itrust.auditing import BAD, OPEN
-from itrust.cli.audit import dated, small_products, told_in_the_result
-from itrust.cli.columns import text_form
-from itrust.cli.console import Log, answer, width
-from itrust.cli.exit import CLOSED, DONE, load
+from itrust.cli.console import Log, width
+from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import InputFiles, opened
-from itrust.cli.options import (
-    BY_KEY,
-    STANDARD,
-    WATCH_START,
-    WATCH_STATUS,
-    WATCH_UPDATE,
-    Options,
+from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
+from itrust.cli.outputs import (
+    as_json,
+    dated,
+    refuse_bad_places,
+    tell,
+    told_in_the_result,
+    working,
+    writers,
 )
-from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import FileRoles, needed_columns, read_class_samples, read_samples, settle
-from itrust.cli.streams import after_writing
-from itrust.cli.watch_columns import (
+from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle, text_form
+from itrust.cli.watch_state import (
+    ABSENT,
+    KEPT,
+    Closing,
+    Remembered,
     as_the_reference,
+    batch_name,
     carried_over,
+    closing_of,
     date_order,
+    held,
     kinds_of,
+    levels_of,
+    new_level_notes,
+    read_state,
+    refuse_no_dates,
+    salt_of,
     settled_at_the_start,
+    state_place,
     text_columns,
     with_the_levels_of_the_reference,
 )
-from itrust.cli.watch_dates import Closing, closing_of, refuse_no_dates
-from itrust.cli.watch_levels import levels_of, new_level_notes, salt_of
-from itrust.cli.watch_names import batch_name
-from itrust.cli.watch_state import ABSENT, KEPT, Remembered, held, read_state, state_place
 from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,
@@ -86,8 +92,7 @@ def _start(options: Options) -> int:
     with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles, covariates, rows = _reference(source, asked, tasks, log)
-        load("itrust.watch.watching", "itrust.render.text")
-        with small_products():
+        with working(options, "itrust.watch.watching"):
             watch = Watch.start(
                 rows,
                 tasks,
@@ -101,7 +106,7 @@ def _start(options: Options) -> int:
         if place.exists():  # somebody else has begun one meanwhile
             raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
         write_all({place: writer_of(lambda: text_of(watch))})
-    return _told(options, watch_report(watch), log, {"--state": place})
+    return _told(options, watch_report(watch), log)
 
 
 def _go_on(options: Options, place: Path, log: Log) -> int:
@@ -118,15 +123,14 @@ def _go_on(options: Options, place: Path, log: Log) -> int:
             tasks = [own.task for own in watch.tasks]
             read_as = as_the_reference(source, asked, kinds)
             roles, covariates, rows = _reference(source, read_as, tasks, log)
-            load("itrust.watch.watching", "itrust.render.text")
-            with small_products():
+            with working(options, "itrust.watch.watching"):
                 watch = watch.new_model(rows, name=options.name)
             log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
             new = _remembered(watch, source, asked, roles, covariates, rows)
             kept = replace(new, waiting=kept.waiting)
             watch = watch.with_source(kept.to_dict())
             state.replace({place: writer_of(lambda: text_of(watch))})
-    return _told(options, watch_report(watch, waiting=kept.waiting), log, {"--state": place})
+    return _told(options, watch_report(watch, waiting=kept.waiting), log)
 
 
 def _is_given(options: Options, name: str) -> bool:
@@ -170,22 +174,17 @@ def _reference(
     source: InputFiles, asked: Options, tasks: Sequence[it.tasks.Task], log: Log
 ) -> tuple[FileRoles, tuple[str, ...], Any]:
     """Which column is what, the covariates, and the rows."""
-    dates = [] if asked.date_column is None else [source.require("date_column", asked.date_column)]
+    dates = [] if asked.date_column is None else [asked.date_column]
+    source.require("date_column", *dates)
     roles = settle(source, log, asked, not_on=dates)
     refuse_no_dates(source, asked)
     covariates = needed_columns(source, tasks, roles)
     more = [name for name in covariates if name not in roles.on]
     if more:
         log.say(f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
-    rows = _rows(source, roles, covariates, asked)
+    (rows,) = read_rows(source, roles, covariates, asked).values()
     log.say(*rows.notes)
     return roles, covariates, rows
-
-
-def _rows(source: InputFiles, roles: FileRoles, covariates: Sequence[str], asked: Options) -> Any:
-    read = read_class_samples if roles.classes else read_samples
-    (rows,) = read(source, roles, covariates, asked).values()
-    return rows
 
 
 def _remembered(
@@ -222,14 +221,12 @@ def _update(options: Options) -> int:
                 log.say(*closing.notes, *source.about_checksum)
                 checksum = source.checksum  # of what is read next
                 only = replace(asked, values={**asked.values, "where": closing.where})
-                rows = _rows(source, roles, roles.on, only)
+                (rows,) = read_rows(source, roles, roles.on, only).values()
             rows = with_the_levels_of_the_reference(rows, kept.kinds)
             if asked.where is not None or asked.na_values or asked.missing == "drop":
                 log.say(*rows.dropped)
-            page = ["itrust.render.page"] if options.report is not None else []
-            load("itrust.watch.watching", "itrust.render.text", *page)
             called = name.free(options.late)
-            with small_products():
+            with working(options, "itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, closing)
             log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell))
             if called != name.text and not options.late:
@@ -243,7 +240,7 @@ def _update(options: Options) -> int:
             writers = _writers(options, report)
             # The state last: where the command is killed before it, the same update goes again.
             state.replace({**writers, place: writer_of(lambda: text_of(watch))})
-    return _told(options, report, log, options.outputs)
+    return _told(options, report, log)
 
 
 def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Closing) -> Watch:
@@ -278,20 +275,18 @@ def _status(options: Options) -> int:
     outputs = {name: path for name, path in options.outputs.items() if name != "--state"}
     refuse_bad_places(outputs, [options.settings, place])
     watch, kept = read_state(place)
-    page = ["itrust.render.page"] if options.report is not None else []
-    load("itrust.watch.watching", "itrust.render.text", *page)
     made = _provenance(options, place, None, None)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
     write_all(_writers(options, report))
-    return _told(options, report, log, outputs)
+    return _told(options, report, log)
 
 
 def _provenance(
     options: Options, place: Path, file: str | None, checksum: str | None
 ) -> WatchProvenance:
-    date = dated(options.date)
-    command = options.echo({"date": date})
-    return WatchProvenance(command, place.name, file, checksum, options.title, options.model, date)
+    words = dated(options)
+    command = options.echo({"date": words["date"]})
+    return WatchProvenance(command, place.name, file, checksum, **words)
 
 
 def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
@@ -299,36 +294,24 @@ def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
     made = report.provenance
     name = str(made.file or made.state) if made is not None else ""
     asked: Any = options.gate or "any"  # one of the choices
-    texts = {
-        "--report": lambda: render.page.watch_page(report),
-        "--json": lambda: _as_json(report.to_dict()),
-        "--junit": lambda: render.watch_junit_xml(report, name, asked=asked),
-        "--summary": lambda: render.watch_markdown(report, name, asked=asked),
-    }
-    places = options.outputs.items()
-    return {path: writer_of(texts[key]) for key, path in places if path and key in texts}
+    return writers(
+        options,
+        report=lambda: render.page.watch_page(report),
+        json=lambda: as_json(report.to_dict()),
+        junit=lambda: render.watch_junit_xml(report, name, asked=asked),
+        summary=lambda: render.watch_markdown(report, name, asked=asked),
+    )
 
 
-def _as_json(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
-
-
-def _told(
-    options: Options, report: WatchReport, log: Log, written: Mapping[str, Path | None]
-) -> int:
-    with after_writing(written.values()):
-        if options.values.get("json") == STANDARD:
-            answer(_as_json(report.to_dict()).rstrip("\n"))
-        else:
-            tone = BAD if report.alarm else OPEN
-            line = render.watch_headline(report)
-            answer(render.watch_told(report, width()), tone.terminal, line)
-    log.say(*(f"{option[2:]} in {path}" for option, path in written.items() if path))
+def _told(options: Options, report: WatchReport, log: Log) -> int:
+    tone = BAD if report.alarm else OPEN
+    words = render.watch_told(report, width()), tone.terminal, render.watch_headline(report)
+    tell(options, report.to_dict, words, log=log)
     if not options.values.get("gate"):
         return DONE
-    found = watch_gate(report, options.gate)
-    log.say(render.watch_gate_words(found))
+    gate = watch_gate(report, options.gate)
+    log.say(render.watch_gate_words(gate))
     few = [own for own in report.numbers if number_finding(own) is TaskFinding.WITHHELD]
     if few and options.gate != "model":
         log.say(f"{counted(len(few), 'number')} withheld and not judged; --min-cell 1 judges all")
-    return CLOSED if found.closed else DONE
+    return CLOSED if gate.closed else DONE

@@ -1,29 +1,589 @@
-"""The file that keeps a watch: read as input of strangers is, and replaced by one at a time."""
+"""What a watch keeps between commands, and how a batch is read as its reference was."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from itrust._core import InputError, Write, write_all
-from itrust.cli.console import Log
-from itrust.cli.options import BY_KEY, Kind, Options
-from itrust.cli.roles import FileRoles
-from itrust.cli.watch_columns import ColumnKinds, are_kinds
-from itrust.cli.watch_dates import Closing, days_of
-from itrust.cli.watch_levels import Levels, is_levels
-from itrust.cli.watch_names import BatchName
+import numpy as np
+import pyarrow as pa
+
+import itrust as it
+from itrust._core import (
+    Argument,
+    FloatArray,
+    InputError,
+    Setting,
+    Write,
+    counted,
+    listed,
+    printable,
+    speaking,
+    write_all,
+)
+from itrust.cli.console import CALLED, Log, ShellDoor
+from itrust.cli.inputs import SPOOLED, InputFiles
+from itrust.cli.options import BY_KEY, Kind, Options, is_of_the_start
+from itrust.cli.roles import FileRoles, said_of_columns, split_names
+from itrust.data import (
+    FORMATS,
+    Delimited,
+    date_text,
+    known_format,
+    quoted,
+    split_table,
+    without_codes,
+    written,
+)
 from itrust.watch import Waiting, Watch
 
 try:
     import fcntl
 except ImportError:  # not on Windows, where a change is noticed before the file is replaced
     fcntl = None  # type: ignore[assignment]
+
+TEXT, CODES, NUMBER = "text", "codes", "number"
+LEAVE_OUT = Setting("missing", "drop")
+ColumnKinds = Mapping[str, str]  # by covariate; others than these need no help
+
+
+def kinds_of(rows: Any) -> dict[str, str]:
+    """What the covariates of a reference are: categories of text or of codes, or numbers.
+
+    Levels that value labels name are codes in the file.
+    """
+    found = {}
+    for own in rows.columns:
+        if own.is_category:
+            is_text = not own.codes and all(isinstance(level, str) for level in own.levels)
+            found[own.name] = TEXT if is_text else CODES
+        elif own.kind == NUMBER:
+            found[own.name] = NUMBER
+    return found
+
+
+def date_order(source: InputFiles) -> str | None:
+    """Whether day or month comes first in the dates of text files, as far as one of them shows it.
+
+    A batch of the first days of a month alone would not show it.
+    """
+    for path in source.files:
+        kind = known_format(path, source.file_set.form)
+        if isinstance(kind, Delimited) and (order := kind.dialect(path).order) is not None:
+            return order
+    return None
+
+
+def are_kinds(found: Any) -> bool:
+    """Whether something is what `kinds_of` gives."""
+    return isinstance(found, dict) and all(own in (TEXT, CODES, NUMBER) for own in found.values())
+
+
+def text_columns(kinds: ColumnKinds) -> tuple[str, ...]:
+    """The columns of a text file whose cells are kept as they are written, such as 007."""
+    return tuple(name for name, own in kinds.items() if own == TEXT)
+
+
+def carried_over(kinds: ColumnKinds, asked: Options) -> dict[str, str]:
+    """What the reference of another model takes over: categories that have no other use now.
+
+    Numbers are looked at anew, since one that was declared is judged otherwise than one of few
+    values.
+    """
+    used = {asked.label, *asked.prob, asked.weights, *asked.cluster}
+    return {name: own for name, own in kinds.items() if own != NUMBER and name not in used}
+
+
+def as_the_reference(source: InputFiles, asked: Options, kinds: ColumnKinds) -> Options:
+    """The options of the start with what it found out: categories and numbers by name."""
+    category, number = (split_names(source, key, asked.values[key]) for key in ("category", NUMBER))
+    said = {*category, *number}
+    more = {name: own for name, own in kinds.items() if name in source.columns and name not in said}
+    numbers = [name for name, own in more.items() if own == NUMBER]
+    settled = {
+        "category": (*category, *(name for name in more if name not in numbers)),
+        "number": (*number, *numbers),
+    }
+    return replace(asked, values={**asked.values, **settled})
+
+
+def with_the_levels_of_the_reference(rows: Any, kinds: ColumnKinds) -> Any:
+    """Levels written as those of the reference are: the text 7, or the code 7."""
+    columns = tuple(
+        replace(own, levels=tuple(_level(level, kinds[own.name]) for level in own.levels))
+        if own.is_category and own.name in kinds and not own.codes
+        else own
+        for own in rows.columns
+    )
+    return rows.with_columns(columns)
+
+
+def _level(level: Any, kind: str) -> Any:
+    if kind == TEXT:
+        return level if isinstance(level, str) else str(level)
+    for number in (int, float) if isinstance(level, str) else ():
+        with suppress(ValueError):
+            if str(number(level)) == level:
+                return number(level)
+    return level
+
+
+@contextmanager
+def settled_at_the_start(asked: Options) -> Iterator[None]:
+    """Let errors about a batch name no cure that only the start of a watch takes."""
+    try:
+        with speaking(BatchDoor()):
+            yield
+    except InputError as error:
+        raise _as_started(error, asked) from None
+
+
+class BatchDoor(ShellDoor):
+    """Of options that updates do not take, it is said where they are."""
+
+    def setting(self, setting: Setting) -> str:
+        """The option with its value.
+
+        >>> BatchDoor().setting(Setting("dates", "dmy")), BatchDoor().setting(Setting("gate"))
+        ("--dates dmy of 'itrust watch start'", '--gate')
+        """
+        said = super().setting(setting)
+        return f"{said} of 'itrust watch start'" if _of_the_start(setting.name) else said
+
+
+def _as_started(error: InputError, asked: Options) -> InputError:
+    named = [own for own in error.settings if isinstance(own, Setting | Argument)]
+    cures = {own.name for own in named if _of_the_start(own.name)}
+    if "guess" in error.details and _of_the_start(str(error.argument)):
+        told = "{file} has no column {value}, which this watch has read from its start; {guess}"
+        return error.at(problem=told) if error.file else error
+    if error.details.get("cure") == LEAVE_OUT or error.column == asked.date_column is not None:
+        told = "rows without {title}: {count} (first: {row})"
+        return error.at(problem=told, **_about_missing(error, asked))
+    if "fewest_rows" in error.details:
+        told = "a batch needs at least {fewest_rows} rows; this one has {count}"
+        return error.at(problem=told, hint="count them with the next batch")
+    if "is_empty" in error.details:
+        return error.at(hint="every batch must have some; count these rows with the next one")
+    if cures == {"missing"}:
+        return error.at(**_about_missing(error, asked))
+    if cures:
+        hint = "how columns are read was settled when the watch was started; mend the file"
+        return error.at(hint=hint, settings=())
+    return error
+
+
+def _about_missing(error: InputError, asked: Options) -> dict[str, Any]:
+    """What mends rows that lack something, in a watch that was started as it was."""
+    if error.column != asked.label:
+        hint = "fill them in, or leave those rows out of the file: this watch was started with {}"
+        return {"hint": hint, "settings": (Setting("missing", asked.missing),)}
+    known = "a row enters when its outcome is known, whatever it is: "
+    if asked.date_column is None:
+        return {"hint": f"{known}keep it for a later file", "settings": ()}
+    hint = f"{known}let it wait with {{}} before its date, or keep it for a later file"
+    return {"hint": hint, "settings": (Setting("closed_before", ...),)}
+
+
+def _of_the_start(argument: str) -> bool:
+    return is_of_the_start(CALLED.get(argument, argument))
+
+
+DIGITS = 8  # of a level
+MAX_DIGITS = 40_000  # of all categories; the widest ones are not looked at where there are more
+MAX_NAMED = 5
+Levels = Mapping[str, str]  # by category, the digits of all its levels
+
+
+def salt_of(watch: Watch) -> bytes:
+    """What the hashes of a segment begin with; no two references share it."""
+    text = f"{watch.seed} {watch.segments[-1].reference_digest}"
+    return hashlib.sha256(text.encode()).digest()
+
+
+def levels_of(rows: Any, salt: bytes) -> dict[str, str]:
+    """The levels that occur in some rows, by category, as far as there is room for them."""
+    found = {
+        own.name: "".join(sorted(_digits(own.name, text, salt) for text in _counts(own)))
+        for own in rows.columns
+        if own.is_category
+    }
+    kept, room = {}, MAX_DIGITS
+    for name in sorted(found, key=lambda name: len(found[name])):
+        room -= len(found[name])
+        if room < 0:
+            break
+        kept[name] = found[name]
+    return kept
+
+
+def is_levels(found: Any) -> bool:
+    """Whether something is what `levels_of` gives."""
+    return isinstance(found, dict) and all(
+        isinstance(own, str) and len(own) % DIGITS == 0 and set(own) <= set("0123456789abcdef")
+        for own in found.values()
+    )
+
+
+def new_level_notes(rows: Any, known: Levels, salt: bytes, min_cell: int) -> list[str]:
+    """Say which levels of a batch the reference lacks, and who sees them; one note a column.
+
+    Those of fewer than `min_cell` rows are counted and not named.
+    """
+    notes = []
+    for column in rows.columns:
+        if not column.is_category or column.name not in known:
+            continue
+        digits = known[column.name]
+        reference = {digits[k : k + DIGITS] for k in range(0, len(digits), DIGITS)}
+        new = {
+            text: n
+            for text, n in _counts(column).items()
+            if _digits(column.name, text, salt) not in reference
+        }
+        if new:
+            notes.append(_note(printable(column.name, lines=False), new, min_cell))
+    return notes
+
+
+def _note(column: str, new: Mapping[str, int], min_cell: int) -> str:
+    one, least = len(new) == 1, counted(min_cell, "row")
+    large = sorted((text for text in new if new[text] >= min_cell), key=lambda t: (-new[t], t))
+    told = [
+        f"{printable(text[:60], lines=False)} ({counted(new[text], 'row')})"
+        for text in large[:MAX_NAMED]
+    ]
+    if len(large) > MAX_NAMED:
+        told.append(f"and {len(large) - MAX_NAMED:,} more")
+    if 0 < len(large) < len(new):
+        told.append(f"and {counted(len(new) - len(large), 'other')} of fewer than {least}")
+    which = f": {', '.join(told)}" if large else f", {'' if one else 'each '}in fewer than {least}"
+    return (
+        f"{column} has {'a value' if one else f'{len(new):,} values'} that the reference lacks"
+        f"{which}; only checks that do not name its levels see {'it' if one else 'them'}"
+    )
+
+
+def _digits(column: str, level: str, salt: bytes) -> str:
+    text = f"{column}\0{level}".encode("utf-8", "backslashreplace")
+    return hashlib.blake2b(text, digest_size=DIGITS // 2, key=salt).hexdigest()
+
+
+def _counts(column: Any) -> dict[str, int]:
+    """How many rows have each level that occurs."""
+    present = column.values[column.values >= 0]
+    sizes = np.bincount(present, minlength=len(column.levels))
+    return {str(level): int(n) for level, n in zip(column.levels, sizes, strict=True) if n}
+
+
+MAX_NAME = 200  # characters
+ENDINGS = (".gz", *(ending for kind in FORMATS for ending in kind.endings))
+
+
+@dataclass(frozen=True)
+class BatchName:
+    """A batch among those of its model."""
+
+    text: str | None
+    segment: int
+    taken: frozenset[str] = frozenset()
+    is_typed: bool = False
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether rows were counted under this name, be it late."""
+        return self.text is not None and bool({self.text, _with(self.text, "late")} & self.taken)
+
+    def free(self, late: bool) -> str | None:
+        """A name that no batch of the model has; one that was typed is left to be refused."""
+        if self.text is None or (not late and (self.is_typed or self.text not in self.taken)):
+            return self.text
+        numbers = range(2, len(self.taken) + 3)
+        ends = ["late", *(f"late {k}" for k in numbers)] if late else map(str, numbers)
+        return next(name for end in ends if (name := _with(self.text, end)) not in self.taken)
+
+
+def _with(name: str, end: str) -> str:
+    """A name with something in brackets behind it, cut where it would be too long."""
+    return f"{name[: MAX_NAME - len(end) - 3]} ({end})"
+
+
+def batch_name(options: Options, source: InputFiles, watch: Watch) -> BatchName:
+    """How the batch in some files is called."""
+    segment = watch.segments[-1].number
+    records = [record for record in watch.history if record.segment == segment]
+    taken = frozenset(record.name for record in records if record.name is not None)
+    if options.name is not None:
+        return BatchName(str(options.name), segment, taken, is_typed=True)
+    return BatchName(_of_file(source), segment, taken)
+
+
+def _of_file(source: InputFiles) -> str | None:
+    """The name of the one file without its ending, with the table in it that was named."""
+    if source.name == SPOOLED or len(source.files) != 1:
+        return None
+    path, table = split_table(source.files[0])
+    name = path.name
+    while name.lower().endswith(ENDINGS):
+        name = name.rpartition(".")[0]
+    name = (name if table is None else f"{name}::{table}")[:MAX_NAME]
+    return name if name.strip() else None
+
+
+EPOCH = datetime(1970, 1, 1)
+NAME = {"name": Setting("name", ...)}
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Which rows of a file count now."""
+
+    where: str | None
+    times: tuple[str, str] | None = None
+    waiting: int = 0
+    before: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def closing_of(
+    source: InputFiles,
+    roles: FileRoles,
+    asked: Options,
+    options: Options,
+    waiting: Sequence[Waiting],
+    batch: BatchName,
+) -> Closing:
+    """Settle which rows of a file count now, by the column of dates.
+
+    Late rows of a batch, some of which were counted before, are those that closed since: the batch
+    is known by its name. Rows that wait since the time of an earlier model are refused.
+    """
+    column = asked.date_column
+    if column is None:
+        _refuse_windows(options)
+        return Closing(asked.where)
+    end = np.inf if options.closed_before is None else _asked_day(options.closed_before)
+    before = date_text(end) if np.isfinite(end) else None
+    since = _waits_since(waiting, batch, options.late)
+    start = -np.inf if since is None else days_of(since)
+    days, lacking = _days(source, roles, asked, column)
+    inside = days[(days >= start) & (days < end)]
+    waits, known = int((days >= end).sum()), int((days < start).sum())
+    if waits and batch.text is None:
+        _refuse_unnamed(before)
+    if inside.size < 2:
+        _refuse_few(source, inside.size, before)
+    left_out = {
+        f"of {source.name} without {column!r}: left out": lacking,
+        f"of {source.name} not closed before {before}: left out, to enter late": waits,
+        f"closed before {since}: counted with {batch.text!r} before": known,
+    }
+    return Closing(
+        _condition(asked.where, column, start, end, some_lack=lacking > 0),
+        (date_text(float(inside.min())), date_text(float(inside.max()))),
+        waits,
+        before,
+        tuple(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n),
+    )
+
+
+def _refuse_windows(options: Options) -> None:
+    """Refuse what is about dates in a watch that knows of none."""
+    if options.closed_before is not None:
+        raise InputError(
+            "{argument} needs the column that says when outcomes are known; this watch was "
+            "started without {date_column}",
+            argument="closed_before",
+            details={"date_column": Setting("date_column", ...)},
+        )
+
+
+def _refuse_unnamed(before: str | None) -> NoReturn:
+    raise InputError(
+        "some rows are not closed before {value}; name the batch ({name}), so that they are known "
+        "when they enter later",
+        argument="closed_before",
+        value=before,
+        details=NAME,
+    )
+
+
+def _refuse_few(source: InputFiles, count: int, before: str | None) -> NoReturn:
+    argument = "closed_before" if before is not None else "date_column"
+    if not count:
+        raise InputError(
+            "no row of {file} closes in this time, so there is nothing to count",
+            argument=argument,
+            file=source.name,
+        )
+    raise InputError(
+        "only 1 row of {file} closes in this time, and a batch has 2 or more; take it in later, "
+        "together with others",
+        argument=argument,
+        file=source.name,
+    )
+
+
+def _waits_since(waiting: Sequence[Waiting], batch: BatchName, late: bool) -> str | None:
+    """The date that late rows of the batch had to close before; None where none of it waits.
+
+    Refuses a name by which rows would be counted twice, or those that wait forgotten.
+    """
+    named = [own for own in waiting if own.name == batch.text]
+    own = next((own for own in named if own.segment == batch.segment), None)
+    if not late:
+        if own is not None:
+            raise InputError(
+                "rows of a batch called {value} still wait, and are known by that name; give this "
+                "batch another one with {name}, or take those rows in with {late}",
+                argument="name",
+                value=batch.text,
+                details={**NAME, "late": Setting("late")},
+            )
+        return None
+    if own is None:
+        names = [one.name for one in waiting if one.segment == batch.segment]
+        _refuse_unknown_rows(batch, names, is_of_before=bool(named))
+    return None if own is None else own.closed_before
+
+
+def _refuse_unknown_rows(batch: BatchName, names: list[str], *, is_of_before: bool) -> None:
+    """Refuse late rows that may have been counted: nothing waits under their name."""
+    if batch.text is None:
+        raise InputError(
+            "{argument} needs the name of the batch that the rows belong to, so that none is "
+            "counted twice: give it with {name}",
+            argument="late",
+            details=NAME,
+        )
+    if is_of_before:
+        raise InputError(
+            "rows of {value} wait since the time of an earlier model, which predicted them; they "
+            "say nothing of the present one and are not counted (rows that it has predicted are "
+            "taken in under another name: {name})",
+            argument="late",
+            value=batch.text,
+            details=NAME,
+        )
+    if batch.is_counted:
+        raise InputError(
+            "{argument}: no rows of {value} wait, since a batch of that name was counted before; "
+            "other rows need another name: {name}",
+            argument="late",
+            value=batch.text,
+            details=NAME,
+        )
+    if names:
+        raise InputError(
+            "rows of {waiting} wait, and a batch is known by its name: say which of them these "
+            "rows belong to with {name}, so that none is counted twice",
+            argument="late",
+            details={"waiting": listed(names), **NAME},
+        )
+
+
+def _days(
+    source: InputFiles, roles: FileRoles, asked: Options, column: str
+) -> tuple[FloatArray, int]:
+    """When each row closes, in days since 1970, and how many rows do not say; no label is read.
+
+    A missing date is no level: rows without one are dropped or refused.
+    """
+    source.require("date_column", column)
+    said = said_of_columns(source, asked)
+    needed = [roles.prob[0], column, *said.condition_columns(source, roles.prob)]
+    frame = source.table(needed)
+    with source.located():
+        found = it.Population.from_frame(
+            frame,
+            prob=roles.prob[0],
+            on=[column],
+            na_values=list(said.na_values),
+            where=said.where,
+            missing="drop" if asked.missing == "drop" else "error",
+            **said.kinds.of_columns(needed),
+        )
+    dates = found.column(column)
+    if dates.kind != "date":
+        as_before = {"dmy": " with the day first", "mdy": " with the month first"}
+        raise InputError(
+            "{argument}: {value} cannot be read as dates{order}; write them as in 2026-01-31",
+            argument="date_column",
+            value=column,
+            details={"order": as_before.get(str(asked.dates), "")},
+        )
+    lacking = without_codes(frame.select([column]), said.na_values)[column].null_count
+    return np.asarray(dates.values, dtype=float), lacking
+
+
+def refuse_no_dates(source: InputFiles, asked: Options) -> None:
+    """Raise unless the reference has dates where batches are to have them; some may be missing."""
+    column = asked.date_column
+    if column is None:
+        return
+    said = said_of_columns(source, asked)
+    values = without_codes(source.table([column]), said.na_values)[column]
+    held = values.drop_null()
+    if len(held) and not is_dates(held):
+        raise InputError(
+            "{argument}: {value} cannot be read as dates: {first}; write them as in 2026-01-31, or "
+            "say their order with {dates}",
+            argument="date_column",
+            value=column,
+            details={"first": str(held[0].as_py()), "dates": Setting("dates", ...)},
+        )
+
+
+def is_dates(values: pa.ChunkedArray) -> bool:
+    """Whether these are taken for dates, as covariates are."""
+    return it.Population(np.full(len(values), 0.5), {"dates": values}).columns[0].kind == "date"
+
+
+def days_of(text: str) -> float:
+    """Days from 1970 to a date or time in ISO 8601, in UTC where it has a zone.
+
+    >>> days_of("1970-01-02T12:00")
+    1.5
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return (moment - EPOCH).total_seconds() / 86_400
+
+
+def _asked_day(text: str) -> float:
+    try:
+        return days_of(text.strip())
+    except (ValueError, OverflowError):
+        raise InputError(
+            "{argument} must be a date, such as 2026-01-31, not {value}",
+            argument="closed_before",
+            value=text,
+        ) from None
+
+
+def _condition(
+    where: str | None, column: str, start: float, end: float, *, some_lack: bool
+) -> str | None:
+    """The condition of the watch, and that a row closes in a time."""
+    ends: Sequence[tuple[str, float]] = ((">=", start), ("<", end))
+    parts = [
+        f"{quoted(column)} {sign} {written(date_text(day))}"
+        for sign, day in ends
+        if np.isfinite(day)
+    ]
+    if some_lack and not parts:
+        parts = [f"{quoted(column)} is not missing"]
+    if where is not None:
+        parts.insert(0, f"({where})")
+    return " and ".join(parts) or None
+
 
 KEPT = (  # options about columns and text, which updates need and do not name
     *("label", "prob", "on", "weights", "cluster", "positive", "category", "number"),
@@ -66,7 +626,7 @@ class Remembered:
         typed = {
             **{name: getattr(asked, name) for name in KEPT},
             "label": roles.label,
-            "prob": roles.models,
+            "prob": tuple(roles.models),
             "on": tuple(covariates) or ("",),
             "weights": roles.weights,
             "cluster": roles.cluster,

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from itrust.auditing.multiclass.disclosure import joined_classes, withheld_cells
+from itrust.auditing.multiclass.judging import judge_classes
+from itrust.auditing.multiclass.parts import multiplied
+from itrust.auditing.multiclass.taken import class_matrix
 from scipy.stats import binom
 
 import itrust as it
 from itrust import auditing, render
 from itrust._core import InputError
-from itrust.auditing.multiclass.disclosure import joined_classes, withheld_cells
-from itrust.auditing.multiclass.judging import judge_classes
-from itrust.auditing.multiclass.parts import multiplied
-from itrust.auditing.multiclass.taken import class_matrix
 from itrust.auditing.parts import Diagnosis
 from itrust.calibration import class_losses, mean_loss
 from itrust.render.page import page

@@ -23,30 +23,23 @@ from itrust.auditing.drifting import drift as drift
 from itrust.auditing.gating import Asked as Asked
 from itrust.auditing.gating import Check as Check
 from itrust.auditing.gating import Gate as Gate
+from itrust.auditing.gating import Margin as Margin
+from itrust.auditing.gating import as_margins as as_margins
 from itrust.auditing.gating import gate as gate
-from itrust.auditing.margins import Margin as Margin
-from itrust.auditing.margins import as_margins as as_margins
-from itrust.auditing.multiclass.audits import MulticlassAudit as MulticlassAudit
-from itrust.auditing.multiclass.comparison import ClassesComparison as ClassesComparison
-from itrust.auditing.multiclass.comparison import ClassesReport as ClassesReport
-from itrust.auditing.multiclass.disclosure import ClassesWithheld as ClassesWithheld
-from itrust.auditing.multiclass.parts import FAMILY as FAMILY
-from itrust.auditing.multiclass.parts import ClassesMissed as ClassesMissed
-from itrust.auditing.multiclass.parts import ClassesOverall as ClassesOverall
-from itrust.auditing.multiclass.parts import ClassPart as ClassPart
-from itrust.auditing.multiclass.parts import TopLabel as TopLabel
-from itrust.auditing.multiclass.taken import ClassMatrix as ClassMatrix
-from itrust.auditing.multiclass.taken import PairBias as PairBias
-from itrust.auditing.multiclass.taken import PairGroup as PairGroup
 from itrust.auditing.overturning import Overturning as Overturning
 from itrust.auditing.overturning import Untold as Untold
+from itrust.auditing.pairs import ClassMatrix as ClassMatrix
+from itrust.auditing.pairs import PairBias as PairBias
+from itrust.auditing.pairs import PairGroup as PairGroup
+from itrust.auditing.parts import FAMILY as FAMILY
 from itrust.auditing.parts import Diagnosis as Diagnosis
+from itrust.auditing.parts import GroupPower as GroupPower
 from itrust.auditing.parts import MeanBias as MeanBias
 from itrust.auditing.parts import Missed as Missed
+from itrust.auditing.parts import OutcomePart as OutcomePart
 from itrust.auditing.parts import Overall as Overall
 from itrust.auditing.parts import Provenance as Provenance
 from itrust.auditing.parts import Unknown as Unknown
-from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
 from itrust.auditing.schemas import SCHEMA as SCHEMA
 from itrust.auditing.schemas import check_json as check_json
 from itrust.auditing.schemas import json_schema as json_schema
@@ -77,12 +70,6 @@ __all__ = [
     "Check",
     "ClassEvidence",
     "ClassMatrix",
-    "ClassPart",
-    "ClassesComparison",
-    "ClassesMissed",
-    "ClassesOverall",
-    "ClassesReport",
-    "ClassesWithheld",
     "ComparedValue",
     "Comparison",
     "CurveChart",
@@ -92,6 +79,7 @@ __all__ = [
     "Disclosure",
     "Drift",
     "Gate",
+    "GroupPower",
     "HistogramChart",
     "Judgement",
     "MapChart",
@@ -100,16 +88,15 @@ __all__ = [
     "MeanBias",
     "Missed",
     "ModelReport",
-    "MulticlassAudit",
     "NotCompared",
     "NullChart",
+    "OutcomePart",
     "Overall",
     "Overturning",
     "PairBias",
     "PairGroup",
     "Provenance",
     "ReliabilityLine",
-    "TopLabel",
     "Unknown",
     "Untold",
     "Verdict",

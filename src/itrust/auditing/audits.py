@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +21,27 @@ from itrust._core import (
     as_seed,
     checked_reach,
     checked_share,
+    did_you_mean,
 )
+from itrust.auditing.arguments import Tasks, asked_of, refuse_binary_settings
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
+from itrust.auditing.disclosed_classes import disclosed_classes
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
-from itrust.auditing.doors import Tasks, asked_of
-from itrust.auditing.measuring import AuditDraws, measured_by_design, measured_together
-from itrust.auditing.multiclass.doors import classes_asked, of_two, refuse_binary_settings
+from itrust.auditing.measuring import (
+    AuditDraws,
+    measured_by_design,
+    measured_classes,
+    measured_together,
+)
 from itrust.auditing.overturning import Overturning, overturning_of
-from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
+from itrust.auditing.pairs import ClassMatrix
+from itrust.auditing.parts import FAMILY, SCORES, Diagnosis, Missed, Overall, Part, Provenance
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import (
     KINDS,
+    ClassEvidence,
     Evidence,
     Judgement,
     PointBias,
@@ -45,7 +53,6 @@ from itrust.balance import Resemblance
 from itrust.bias import PartBias
 from itrust.calibration import (
     Autocorrelation,
-    CalibrationResult,
     Validation,
     refuse_many_grades,
     residual_autocorrelation,
@@ -66,9 +73,6 @@ from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
 
-if TYPE_CHECKING:
-    from itrust.auditing.multiclass.audits import MulticlassAudit
-
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
 MAX_BARS = 30  # groups of a covariate in its chart
@@ -80,7 +84,7 @@ class Audit(Result):
 
     Attributes
     ----------
-    sample : Sample
+    sample : Sample or MulticlassSample
         The rows that were audited; of more than 100,000, as many random ones of them.
     n : int
         Number of rows that were audited.
@@ -96,18 +100,19 @@ class Audit(Result):
         Seconds that it took.
     overall : Overall
         Are the probabilities calibrated overall? Scores and the reliability curve.
-    test : CalibrationResult
-        Are they calibrated given the covariates?
+    test : CalibrationResult or MulticlassResult
+        Are they calibrated given the covariates, all outcomes together?
+    parts : tuple of Part
+        One for each outcome: of two labels one, of several classes each against the rest. Each
+        has its test, mean, curve, local bias, groups, slices and charts.
     missed : Missed
         How small a bias would have been seen.
-    diagnosis : Diagnosis
-        Where, for whom and by how much: local bias, groups and slices.
     tasks : tuple of TaskResult
         What the model does to the user's own numbers.
     judgement : Judgement
         The verdict with its evidence.
-    charts : Charts
-        The numbers behind the charts of the page.
+    pairs : ClassMatrix or None
+        Of several classes, which is taken for which, and where; None of two labels.
     autocorrelation : mapping of str to Autocorrelation
         By the name of a covariate that is a date: whether residuals of one day go with those of
         the next that has rows.
@@ -134,7 +139,7 @@ class Audit(Result):
         to overturn what was found; None where it was not asked for.
     """
 
-    sample: Sample
+    sample: Any
     n: int
     alpha: float
     tolerance: float
@@ -142,12 +147,12 @@ class Audit(Result):
     seed: int
     elapsed: float
     overall: Overall
-    test: CalibrationResult
+    test: Any
+    parts: tuple[Part, ...]
     missed: Missed
-    diagnosis: Diagnosis
     tasks: tuple[TaskResult, ...]
     judgement: Judgement
-    charts: Charts
+    pairs: ClassMatrix | None = None
     autocorrelation: Mapping[str, Autocorrelation] = field(default_factory=dict)
     validation: Validation | None = None
     comparison: Comparison | None = None
@@ -167,7 +172,49 @@ class Audit(Result):
     @property
     def rows_at_hand(self) -> int:
         """Rows that slices were searched in, and that what needs rows in memory was made from."""
-        return self.diagnosis.bias.whole.n
+        return self.parts[0].diagnosis.bias.whole.n
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Names of the classes, where there are several; empty where there are two labels."""
+        return tuple(part.name for part in self.parts) if len(self.parts) > 1 else ()
+
+    @property
+    def shown_classes(self) -> tuple[Any, ...]:
+        """Classes that the test shows to be miscalibrated, adjusted for all classes."""
+        return tuple(
+            own.name for own in self.parts if self.classes and own.test.pvalue <= self.alpha
+        )
+
+    def __getitem__(self, name: Any) -> Part:
+        for part in self.parts:
+            if part.name == name:
+                return part
+        known = [str(part.name) for part in self.parts]
+        raise InputError(
+            "there is no class {value}; {guess}",
+            argument="name",
+            value=name,
+            details={"guess": did_you_mean(str(name), known)},
+        )
+
+    @property
+    def _only(self) -> Part:
+        if len(self.parts) == 1:
+            return self.parts[0]
+        raise InputError("there are several classes: take the part of one with audit[name]")
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """Where, for whom and by how much, of two labels: local bias, groups and slices."""
+        return self._only.diagnosis
+
+    @property
+    def charts(self) -> Charts:
+        """The numbers behind the charts of the page, of two labels."""
+        found = self._only.charts
+        assert found is not None
+        return found
 
     @property
     def verdict(self) -> Verdict:
@@ -177,7 +224,7 @@ class Audit(Result):
     @property
     def pvalue(self) -> float:
         """Of the test whether the probabilities are calibrated given the covariates."""
-        return self.test.pvalue
+        return float(self.test.pvalue)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -200,10 +247,10 @@ class Audit(Result):
 
     @property
     def summary(self) -> str:
-        """Rows, mean prediction, observed rate and overall bias in one line."""
-        from itrust.render import summary_of
+        """Rows, mean prediction or confidence, observed rate and overall bias in one line."""
+        from itrust.render import classes_summary, summary_of
 
-        return summary_of(self)
+        return classes_summary(self) if self.classes else summary_of(self)
 
     def extended(
         self,
@@ -258,12 +305,14 @@ class Audit(Result):
             A copy whose `withheld` counts what was taken out. Of several calls the largest
             `min_cell` counts.
         """
+        if self.classes:
+            return disclosed_classes(self, min_cell)
         return Disclosure(min_cell).apply(self)
 
     def _facts(self) -> dict[str, Any]:
         from itrust.render import (
             about_findings,
-            evidence_words,
+            classes_missed_words,
             overturning_facts,
             seen,
             task_sentence,
@@ -271,14 +320,7 @@ class Audit(Result):
             validation_sentence,
         )
 
-        evidence = [
-            {
-                "kind": KINDS[type(item)],
-                "text": evidence_words(item, self.tolerance),
-                **_values(item, self.tolerance),
-            }
-            for item in self.evidence
-        ]
+        several = bool(self.classes)
         recalibration, comparison = self.recalibration, self.comparison
         validation = None
         if self.validation is not None:
@@ -286,8 +328,9 @@ class Audit(Result):
         missed = {
             **self.missed.to_dict(),
             "would_be_seen": self.judgement.would_be_seen,
-            "sentence": seen(self.missed),
+            "sentence": classes_missed_words(self) if several else seen(self.missed),
         }
+        about = None if several else about_findings(self)
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -296,12 +339,15 @@ class Audit(Result):
             "rows_at_hand": self.rows_at_hand,
             "rows_available": self.rows_available,
             "design": self.sample.design.to_dict(),
+            "classes": [str(name) for name in self.classes],
+            "shown_classes": [str(name) for name in self.shown_classes],
+            "family": FAMILY if several else None,
             "on": list(self.test.names),
             "verdict": self.verdict.value,
             "refuted": self.judgement.refuted,
             "sentence": self.sentence,
             "action": self.action,
-            "evidence": evidence,
+            "evidence": [self._evidence_facts(item) for item in self.evidence],
             "statistic": self.test.statistic,
             "pvalue": self.test.pvalue,
             "alpha": self.alpha,
@@ -309,9 +355,10 @@ class Audit(Result):
             "draws": self.draws,
             "seed": self.seed,
             "overall": self.overall.to_dict(),
-            "test": {**self.test.to_dict(), "about_findings": about_findings(self)},
+            "test": {**self._test_facts(), "about_findings": about},
             "missed": missed,
-            "diagnosis": self._diagnosis_facts(),
+            "parts": [self._part_facts(part) for part in self.parts],
+            "pairs": None if self.pairs is None else self.pairs.to_dict(),
             "tasks": [
                 {
                     **task.to_dict(),
@@ -327,56 +374,96 @@ class Audit(Result):
             "validation": validation,
             "resemblance": None if self.resemblance is None else self.resemblance.to_dict(),
             "robustness": overturning_facts(self),
-            "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
             "provenance": None if self.provenance is None else dict(vars(self.provenance)),
             "withheld": None if self.withheld is None else self.withheld.to_dict(),
         }
 
-    def _diagnosis_facts(self) -> dict[str, Any]:
-        """The diagnosis, with the estimates of groups and slices at the tolerance of the audit."""
-        found = self.diagnosis.to_dict()
-        for name in ("groups", "slices"):
-            table = getattr(self.diagnosis, name)
-            if table is not None:
-                found[name] = {**found[name], name: [_values(p, self.tolerance) for p in table]}
+    def _evidence_facts(self, item: Evidence) -> dict[str, Any]:
+        from itrust.render import evidence_words
+
+        name, own = (item.name, item.item) if isinstance(item, ClassEvidence) else (None, item)
+        return {
+            **_values(own, self.tolerance),
+            "kind": KINDS[type(own)],
+            "text": evidence_words(item, self.tolerance),
+            "class": None if name is None else str(name),
+        }
+
+    def _test_facts(self) -> dict[str, Any]:
+        """The test, with null for numbers of rows that are withheld."""
+        found: dict[str, Any] = self.test.to_dict()
+        for part, own in zip(self.parts, found.get("classes", ()), strict=False):
+            if part.rows is None:
+                own["positives"] = None
         return found
 
-    def _chart_facts(self) -> dict[str, Any]:
+    def _part_facts(self, part: Part) -> dict[str, Any]:
+        """One outcome, with the estimates of groups and slices at the tolerance of the audit."""
+        test, found = part.test, part.diagnosis.to_dict()
+        for name in ("groups", "slices"):
+            table = getattr(part.diagnosis, name)
+            if table is not None:
+                found[name] = {**found[name], name: [_values(p, self.tolerance) for p in table]}
+        return {
+            "name": str(part.name),
+            "rows": part.rows,
+            "statistic": test.statistic,
+            "pvalue": test.pvalue,
+            "mean": part.mean.to_dict(),
+            "ece": part.ece,
+            "curve": dict(vars(part.curve)),
+            "findings": [str(finding) for finding in test.evidence(self.alpha)],
+            "diagnosis": found,
+            "charts": None if part.charts is None else self._chart_facts(part, part.charts),
+        }
+
+    def _chart_facts(self, part: Part, charts: Charts) -> dict[str, Any]:
         """Every number of the charts in one place, those that other parts hold, too."""
         by_covariate: dict[str, list[Any]] = {}
-        for group in self.diagnosis.groups or ():
+        for group in part.diagnosis.groups or ():
             by_covariate.setdefault(group.names[0], []).append(group.to_dict())
         return {
-            "reliability": dict(vars(self.overall.curve)),
+            "reliability": dict(vars(part.curve)),
             "groups": [
                 {"name": name, "groups": own[:MAX_BARS]} for name, own in by_covariate.items()
             ],
-            **self.charts.to_dict(),
+            **charts.to_dict(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
-        # `value` is the score or, for groups, slices and tasks, the bias.
-        overall, test = self.overall, self.test
+        # `value` is the score or, for means, groups, slices, pairs and tasks, the bias.
         rows: list[dict[str, Any]] = [
             {"part": "verdict", "name": self.verdict.value, "text": self.sentence},
-            *({"part": "overall", "name": s, "value": getattr(overall, s)} for s in SCORES),
-            {"part": "overall", "name": "test", "pvalue": overall.pvalue},
-            {"part": "test", "name": "KLCE^2", "value": test.statistic, "pvalue": test.pvalue},
+            *({"part": "overall", "name": s, "value": getattr(self.overall, s)} for s in SCORES),
+            {"part": "overall", "name": "test", "pvalue": self.overall.pvalue},
+            {
+                "part": "test",
+                "name": "KLCE^2",
+                "value": self.test.statistic,
+                "pvalue": self.test.pvalue,
+            },
         ]
-        rows += [
-            {"part": "finding", "name": found.name, "pvalue": found.pvalue, "text": str(found)}
-            for found in test.findings[:MAX_FINDINGS]
-        ]
-        tables: list[tuple[str, Any]] = [
-            ("group", self.diagnosis.groups or ()),
-            ("slice", self.diagnosis.slices),
-            ("task", self.tasks),
-        ]
-        for part, found in tables:
-            rows += [_table_row(part, item) for item in found]
-        return [{name: row.get(name) for name in TABLE} for row in rows]
+        for part in self.parts:
+            name = str(part.name) if self.classes else None
+            found: list[dict[str, Any]] = []
+            if self.classes:
+                mean = _table_row("class", part.mean) | {"rows": part.rows}
+                found += [mean, {"part": "test", "pvalue": part.test.pvalue}]
+            found += [
+                {"part": "finding", "name": own.name, "pvalue": own.pvalue, "text": str(own)}
+                for own in part.test.findings[:MAX_FINDINGS]
+            ]
+            found += [_table_row("group", own) for own in part.diagnosis.groups or ()]
+            found += [_table_row("slice", own) for own in part.diagnosis.slices]
+            rows += [{**row, "class": name} for row in found]
+        for pair in () if self.pairs is None else self.pairs.pairs:
+            told = {"class": str(pair.label), "name": str(pair.taken_for)}
+            rows.append(_table_row("taken for", pair) | told)
+        rows += [_table_row("task", task) for task in self.tasks]
+        columns = [name for name in TABLE if self.classes or name != "class"]
+        return [{name: row.get(name) for name in columns} for row in rows]
 
     def to_html(self, path: str | os.PathLike[str], *, min_cell: int | None = None) -> Path:
         """Write the audit as one self-contained page.
@@ -399,11 +486,12 @@ class Audit(Result):
         return write(self, path, min_cell=min_cell)
 
     def __repr__(self) -> str:
-        return f"<Audit: {self.verdict.value}, n {self.n:,}>"
+        several = f", {len(self.classes)} classes" if self.classes else ""
+        return f"<Audit: {self.verdict.value}, n {self.n:,}{several}>"
 
 
 TABLE = (
-    *("part", "name", "value", "lower", "upper", "pvalue", "rows"),
+    *("part", "class", "name", "value", "lower", "upper", "pvalue", "rows"),
     *("plugin", "from_labels", "text"),
 )
 
@@ -412,7 +500,7 @@ def _table_row(part: str, item: Any) -> dict[str, Any]:
     optional = {name: getattr(item, name, None) for name in ("rows", "plugin", "from_labels")}
     return {
         "part": part,
-        "name": getattr(item, "name", None) or item.rule,
+        "name": getattr(item, "name", None) or getattr(item, "rule", None),
         "value": item.bias,
         "lower": item.lower,
         "upper": item.upper,
@@ -440,62 +528,6 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
     return found
 
 
-@overload
-def audit(
-    sample: MulticlassSample,
-    X: object = None,
-    y: object = None,
-    *,
-    tasks: Tasks = (),
-    on: Covariates | None = None,
-    pos_label: object = None,
-    weights: object = None,
-    cluster: object = None,
-    strata: object = None,
-    missing: MissingRule = "error",
-    cv: object = None,
-    alpha: float = 0.05,
-    tolerance: float = 0.05,
-    draws: int = 999,
-    rng: Rng = None,
-    engine: EngineChoice = "auto",
-    charts: bool = True,
-    validation: bool = True,
-    robustness: bool = True,
-    grades: object = None,
-    population: Population | PopulationScan | Scan | None = None,
-    progress: bool | None = None,
-) -> Audit | MulticlassAudit: ...
-
-
-@overload
-def audit(
-    sample: Sample | Scan | Classifier,
-    X: object = None,
-    y: object = None,
-    *,
-    tasks: Tasks = (),
-    on: Covariates | None = None,
-    pos_label: object = None,
-    weights: object = None,
-    cluster: object = None,
-    strata: object = None,
-    missing: MissingRule = "error",
-    cv: object = None,
-    alpha: float = 0.05,
-    tolerance: float = 0.05,
-    draws: int = 999,
-    rng: Rng = None,
-    engine: EngineChoice = "auto",
-    charts: bool = True,
-    validation: bool = True,
-    robustness: bool = True,
-    grades: object = None,
-    population: Population | PopulationScan | Scan | None = None,
-    progress: bool | None = None,
-) -> Audit: ...
-
-
 def audit(
     sample: Sample | Scan | Classifier | MulticlassSample,
     X: object = None,
@@ -520,7 +552,7 @@ def audit(
     grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
-) -> Audit | MulticlassAudit:
+) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
 
     Takes a sample, `audit(sample, tasks)`, rows of files, `audit(scan(...), tasks)`, or a model and
@@ -534,8 +566,8 @@ def audit(
     strata, replicate weights) are loaded, for clusters have to stay whole; of more than 500,000,
     those of random clusters are audited (`Sample.some_clusters`), and a note says so.
 
-    Labels of more than two classes give a `MulticlassAudit`: all classes are tested together, and
-    each against the rest. A `MulticlassSample` of two classes gives the audit of the second.
+    Of more than two classes, all are tested together, and each against the rest (`audit.parts`). A
+    `MulticlassSample` of two classes gives the audit of the second.
 
     Parameters
     ----------
@@ -598,8 +630,7 @@ def audit(
     Returns
     -------
     Audit
-        All that was found; `print(audit)`, `audit.to_html(path)`, `audit.to_dict()`. Of more than
-        two classes a `MulticlassAudit`.
+        All that was found; `print(audit)`, `audit.to_html(path)`, `audit.to_dict()`.
 
     Examples
     --------
@@ -624,30 +655,16 @@ def audit(
     tolerance = checked_share(tolerance, "tolerance")
     with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
-    several = classes_asked(sample, X, y, tasks, on, with_model, seed)
-    if several is not None and len(several.sample.classes) > 2:
-        from itrust.auditing.multiclass.audits import audit_classes
-
-        own = None if isinstance(engine, str) and engine == "auto" else engine
-        refuse_binary_settings(grades=grades, population=population, engine=own)
-        return audit_classes(
-            *several,
-            alpha=float(alpha),
-            tolerance=tolerance,
-            draws=draws,
-            seed=seed,
-            robustness=bool(robustness),
-            progress=progress,
-        )
-    if several is not None:
-        sample, X, on, tasks = of_two(several.sample), None, several.names, several.tasks
-        y, with_model = None, {}
-    assert not isinstance(sample, MulticlassSample)
     source, names, wanted, graded = asked_of(sample, X, y, tasks, on, grades, with_model, seed)
+    if source.several:
+        engine_given = None if isinstance(engine, str) and engine == "auto" else engine
+        refuse_binary_settings(grades=grades, population=population, engine=engine_given)
     chosen = as_engine(engine)
-    settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded)
+    outcomes = len(source.classes) if source.several else 1
+    settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded, outcomes)
     steps = audit_steps(source, names, draws, len(wanted), bool(charts), bool(robustness))
     begins = {step.stage: step for step in steps}
+    limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     with one_blas_thread(), shown_steps(steps, progress) as show:
 
         def begin(stage: Stage, parts: float = 1.0) -> Advance:
@@ -657,28 +674,33 @@ def audit(
         check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
         if graded is not None:
             refuse_many_grades(np.unique(rows.column(graded).values).size)
-        judged = rows.only(*names)
-        if extract is None:
+        judged = rows if tuple(names) == rows.names else rows.only(*names)
+        if rows.several:
+            found = measured_classes(rows, judged, wanted, settings, begin)
+        elif extract is None:
             found = measured_by_design(rows, judged, wanted, settings, chosen, begin)
         else:
             who = chosen.in_memory if extract.is_all else chosen
             extract = extract.some.extract() if extract.is_all else extract
             found = measured_together(extract, names, wanted, settings, who, begin)
         told = tuple(covered(result, names) for result in found.tasks)
+        test: Any = found.test
+        parts, refuted = found.parts, found.test.refutes(alpha)
         if charts:
             begin(Stage.CHARTS)
-        test, diagnosis = found.made.result, found.diagnosis
-        drawn = charts_of(
-            diagnosis.bias.whole,
-            test,
-            alpha=alpha,
-            draws=draws,
-            seed=seed,
-            computed=bool(charts),
-            telling=telling(test, diagnosis, alpha),
-            histogram=found.histogram,
-        )
-        bounds: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        if not rows.several:
+            diagnosis = parts[0].diagnosis
+            drawn = charts_of(
+                diagnosis.bias.whole,
+                test,
+                alpha=alpha,
+                draws=draws,
+                seed=seed,
+                computed=bool(charts),
+                telling=telling(parts[0].test, diagnosis, alpha, refuted=refuted),
+                histogram=found.histogram,
+            )
+            parts = (replace(parts[0], charts=drawn),)
         alike = None
         if population is not None:
             from itrust.balance import resemblance  # loads what audits without it do not need
@@ -691,27 +713,27 @@ def audit(
                 rows,
                 judged,
                 told,
-                refuted=test.refutes(alpha),
+                refuted=refuted,
                 is_all=left_out == 0 and rows.n == found.n,
                 alpha=float(alpha),
                 draws=draws,
                 seed=seed,
                 engine=chosen.in_memory,
             )
-        judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **bounds)
+        judgement = judge(test, parts, found.missed, told, **limits)
     return Audit(
         sample=rows,
         n=found.n,
         overall=found.overall,
         test=test,
+        parts=parts,
+        pairs=found.pairs,
         missed=found.missed,
-        diagnosis=diagnosis,
         tasks=told,
         judgement=judgement,
-        charts=drawn,
-        autocorrelation=_in_time(judged),
+        autocorrelation={} if rows.several else _in_time(judged),
         validation=found.validation,
-        **bounds,
+        **limits,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
@@ -725,13 +747,14 @@ def _unseen(amount: float) -> None:
     """A stage of little work, which is not shown."""
 
 
-def _rows_of(
-    source: Sample | Scan, engine: Engine, begin: Begin
-) -> tuple[Sample, Extract | None, int]:
+def _rows_of(source: Any, engine: Engine, begin: Begin) -> tuple[Any, Extract | None, int]:
     """The rows at hand, all rows, and how many are left out.
 
-    All rows are None where rows come from a design, of which those that are used are at hand.
+    All rows are None where rows come from a design, of which those that are used are at hand, or
+    have several classes.
     """
+    if source.several:
+        return source, None, 0
     if isinstance(source, Scan) and not source.is_simple:
         begin(Stage.ROWS)
         source = source.load()

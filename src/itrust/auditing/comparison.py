@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -21,29 +21,34 @@ from itrust._core import (
     did_you_mean,
     plain,
 )
-from itrust.auditing.multiclass.doors import as_classes, known_names, of_two
+from itrust.auditing.arguments import at_hand, known_names
 from itrust.auditing.stages import model_steps, shown_steps
-from itrust.bias import names_of
-from itrust.calibration import CalibrationResult, klce_test, scores
-from itrust.data import MulticlassSample, Sample, checked_sample
+from itrust.calibration import (
+    CalibrationResult,
+    MulticlassResult,
+    class_losses,
+    klce_test,
+    mean_loss,
+    multiclass_test,
+    scores,
+    top_label,
+)
+from itrust.data import MulticlassSample, Sample, design_variance
 from itrust.tasks import (
     FEW_NOTE,
     LabelLaw,
-    Linearised,
     Task,
     TaskResult,
     TaskRows,
     Uncertainty,
     as_tasks,
+    check_tasks,
     checked_tasks,
     evaluate_tasks,
     few_labels,
     prevalence,
     reestimated,
 )
-
-if TYPE_CHECKING:
-    from itrust.auditing.multiclass.comparison import ClassesComparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +60,16 @@ class ModelReport:
     name : str
         As it was given to `compare`.
     accuracy : float
-        Share of rows whose label is the one with the larger probability.
+        Share of rows whose label is the one with the largest probability.
     brier : float
-        Brier score.
+        Brier score; of several classes the mean of half the sum over classes of (y - p)^2.
     log_loss : float
         Mean of minus the log of the probability that the label was given; infinite if the model
         called a label impossible.
     ece, smooth_ece : float
-        Calibration error with ten bins, and without bins.
-    test : CalibrationResult
+        Calibration error with ten bins, and without bins; of several classes that of the largest
+        probability.
+    test : CalibrationResult or MulticlassResult
         Are the probabilities calibrated given the covariates?
     tasks : tuple of TaskResult
         What the model does to the user's numbers, in the order they were given.
@@ -75,7 +81,7 @@ class ModelReport:
     log_loss: float
     ece: float
     smooth_ece: float
-    test: CalibrationResult
+    test: CalibrationResult | MulticlassResult
     tasks: tuple[TaskResult, ...]
 
     def __repr__(self) -> str:
@@ -207,32 +213,6 @@ class Comparison(Result):
         return f"<Comparison: {', '.join(model.name for model in self.models)}>"
 
 
-@overload
-def compare(
-    models: Mapping[str, MulticlassSample],
-    tasks: Sequence[Task | str] | Task | str = (),
-    *,
-    on: str | Sequence[str] | None = None,
-    alpha: float = 0.05,
-    draws: int = 999,
-    rng: Rng = None,
-    progress: bool | None = None,
-) -> Comparison | ClassesComparison: ...
-
-
-@overload
-def compare(
-    models: Mapping[str, Sample],
-    tasks: Sequence[Task | str] | Task | str = (),
-    *,
-    on: str | Sequence[str] | None = None,
-    alpha: float = 0.05,
-    draws: int = 999,
-    rng: Rng = None,
-    progress: bool | None = None,
-) -> Comparison: ...
-
-
 def compare(
     models: Mapping[str, Sample] | Mapping[str, MulticlassSample],
     tasks: Sequence[Task | str] | Task | str = (),
@@ -242,15 +222,14 @@ def compare(
     draws: int = 999,
     rng: Rng = None,
     progress: bool | None = None,
-) -> Comparison | ClassesComparison:
+) -> Comparison:
     """Compare models on the same labelled rows.
 
     Parameters
     ----------
     models : mapping of names to samples
         Same labels, covariates and design; different probabilities. Where rows come from a design,
-        the variances of the differences are the design's. Samples of more than two classes
-        (`MulticlassSample`) give a `ClassesComparison`.
+        the variances of the differences are the design's.
     tasks : tasks or their text forms, optional
         Numbers that you want to report, such as "mean(age)".
     on : names of covariates, optional
@@ -267,8 +246,7 @@ def compare(
     Returns
     -------
     Comparison
-        Scores, tests and tasks of each model, and paired differences; of more than two classes a
-        `ClassesComparison`.
+        Scores, tests and tasks of each model, and paired differences.
 
     Examples
     --------
@@ -282,56 +260,61 @@ def compare(
     if not isinstance(models, Mapping) or len(models) < 2:
         raise InputError("compare takes a mapping of at least two names to samples")
     names = [str(name) for name in models]
-    several = [as_classes(own) for own in models.values()]
-    if any(own is not None and len(own.classes) > 2 for own in several):
-        from itrust.auditing.multiclass.comparison import compare_classes
-
-        classes = {name: own for name, own in zip(names, several, strict=True) if own is not None}
-        if len(classes) < len(names):
-            lacking = next(name for name in names if name not in classes)
+    samples = [at_hand(own) for own in models.values()]
+    for name, sample in zip(names, samples, strict=True):
+        if sample.several != samples[0].several:
+            lacking = name if samples[0].several else names[0]
             raise InputError(
                 f"{lacking!r} has no classes, others have; compare takes the same for all"
             )
-        number, own_seed, numbers = checked_reach(draws, alpha), as_seed(rng), as_tasks(tasks)
-        chosen = None if on is None else known_names(next(iter(classes.values())), on)
-        return compare_classes(
-            classes, numbers, chosen, alpha=float(alpha), draws=number, seed=own_seed
-        )
-    samples = [
-        checked_sample(own) if two is None else of_two(two)
-        for own, two in zip(models.values(), several, strict=True)
-    ]
-    for name, sample in zip(names[1:], samples[1:], strict=True):
         _refuse_other_rows(names[0], samples[0], name, sample)
     draws, seed, wanted = checked_reach(draws, alpha), as_seed(rng), as_tasks(tasks)
-    plug_ins = [checked_tasks(sample, wanted)[0] for sample in samples]
-    judged_on = [s if on is None else s.only(*names_of(on)) for s in samples]
+    if wanted:
+        for sample in samples:
+            check_tasks(sample, wanted, is_all=True)
+    judged_on = [s if on is None else s.only(*known_names(s, on)) for s in samples]
     settings: dict[str, Any] = {"draws": draws, "rng": seed}
     reports = []
     steps = model_steps(names)
     with shown_steps(steps, progress) as begin:
         for step, name, s, judged in zip(steps, names, samples, judged_on, strict=True):
             begin(step)
+            test = multiclass_test if s.several else klce_test
             report = ModelReport(
                 name=name,
-                accuracy=float(np.average((s.p > 0.5) == (s.y == 1), weights=s.weights)),
-                brier=scores.brier(s),
-                log_loss=scores.log_loss(s),
-                ece=scores.ece(s),
-                smooth_ece=scores.smooth_ece(s),
-                test=klce_test(judged, **settings),
-                tasks=evaluate_tasks(s, wanted, alpha=alpha, **settings),
+                **_scores(s),
+                test=test(judged, **settings),
+                tasks=tuple(evaluate_tasks(s, wanted, alpha=alpha, **settings)) if wanted else (),
             )
             reports.append(report)
+    compared = [] if samples[0].several else wanted  # plug-in estimates of classes are no pairs
     differences = tuple(
         replace(part, first=names[a], second=names[b])
         for a, b in combinations(range(len(samples)), 2)
         for part in (
             *_score_differences(samples[a], samples[b], alpha),
-            *_plugin_differences(samples[a], samples[b], wanted, plug_ins[a], plug_ins[b], alpha),
+            *_plugin_differences(samples[a], samples[b], compared, alpha),
         )
     )
     return Comparison(tuple(reports), differences, float(alpha), samples[0].n, draws, seed)
+
+
+def _scores(rows: Any) -> dict[str, float]:
+    """Accuracy, losses and calibration errors; of several classes, these of the top label."""
+    if not rows.several:
+        right = (rows.p > 0.5) == (rows.y == 1)
+        brier, log_loss, top = scores.brier(rows), scores.log_loss(rows), rows
+    else:
+        top = top_label(rows)
+        right = top.y
+        brier, log_loss = (mean_loss(rows, losses) for losses in class_losses(rows))
+    return {
+        "accuracy": float(np.average(right, weights=rows.weights)),
+        "brier": brier,
+        "log_loss": log_loss,
+        "ece": scores.ece(top),
+        "smooth_ece": scores.smooth_ece(top),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,19 +348,41 @@ def _surprise(p: FloatArray) -> _Losses:
 LOSSES: dict[str, Callable[[FloatArray], _Losses]] = {"Brier": _squares, "log loss": _surprise}
 
 
-def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Difference]:
+def _score_differences(a: Any, b: Any, alpha: float) -> Iterator[Difference]:
     """First minus second in every score, with Student's law and a floor for rare events."""
     w = a.weights_or_ones / a.weights_or_ones.sum()
-    law = LabelLaw.of(a, p=(a.p + b.p) / 2)
+    law = None if a.several else LabelLaw.of(a, p=(a.p + b.p) / 2)
+    of_classes = zip(class_losses(a), class_losses(b), strict=True) if a.several else None
     for what, loss in LOSSES.items():
-        one, two = loss(a.p), loss(b.p)
-        impossible = [int(np.isinf(own.at(a.y))[w > 0].sum()) for own in (one, two)]
+        if of_classes is not None:
+            seen = next(of_classes)
+        else:
+            one, two = loss(a.p), loss(b.p)
+            seen = one.at(a.y), two.at(a.y)
+        impossible = [int(np.isinf(own)[w > 0].sum()) for own in seen]
         if any(impossible):
             yield Difference(what, "", "", math.nan, math.nan, math.nan, _infinite(impossible))
+            continue
+        if law is None:
+            value, error = _mean_error(a, np.where(w > 0, seen[0] - seen[1], 0.0))
+            yield _difference(what, value, error, alpha)
             continue
         value, error = loss_error(a, law, (one - two).finite())
         few = error.stderr > 0 and few_labels(prevalence(), a)
         yield replace(_difference(what, value, error, alpha), note=FEW_NOTE if few else "")
+
+
+def _mean_error(rows: Any, values: FloatArray) -> tuple[float, Uncertainty]:
+    """A weighted mean over rows, and how far it may be off by their design."""
+    w, design = rows.weights_or_ones / rows.weights_or_ones.sum(), rows.design
+    value, sets = float(w @ values), design.replicate_weights
+    shares, freedom = w * (values - value), rows.n - 1.0
+    if design.is_simple:
+        variance = float(shares @ shares) * rows.n / freedom
+    else:
+        moves = None if sets is None else values @ sets / sets.sum(axis=0) - value
+        variance, freedom = design_variance(design, shares, moves), float(design.freedom)
+    return value, Uncertainty(math.sqrt(variance), freedom, freedom + 1)
 
 
 def loss_error(sample: Sample, law: LabelLaw, losses: _Losses) -> tuple[float, Uncertainty]:
@@ -403,16 +408,14 @@ def _infinite(impossible: Sequence[int]) -> str:
 
 
 def _plugin_differences(
-    a: Sample,
-    b: Sample,
-    wanted: Sequence[Task],
-    one: Sequence[Linearised],
-    two: Sequence[Linearised],
-    alpha: float,
+    a: Sample, b: Sample, wanted: Sequence[Task], alpha: float
 ) -> Iterator[Difference]:
     """First minus second in the plug-in estimate of every task; no label is in it."""
+    if not wanted:
+        return
     law, sets = LabelLaw.of(a), a.design.replicate_weights
-    for task, first, second in zip(wanted, one, two, strict=True):
+    plug_ins = [checked_tasks(sample, wanted)[0] for sample in (a, b)]
+    for task, first, second in zip(wanted, *plug_ins, strict=True):
         shares, value = first.influence - second.influence, first.value - second.value
         moves = None
         if sets is not None:
@@ -427,12 +430,17 @@ def _difference(what: str, value: float, error: Uncertainty, alpha: float) -> Di
     return Difference(what, "", "", value, lower, upper)
 
 
-def _refuse_other_rows(first: str, a: Sample, name: str, b: Sample) -> None:
+def _refuse_other_rows(first: str, a: Any, name: str, b: Any) -> None:
     """Paired differences need the same rows."""
     if a.n != b.n:
         raise InputError(f"{first!r} has {a.n:,} rows and {name!r} {b.n:,}; compare takes the same")
-    if (a.y != b.y).any():
-        row = int(np.argmax(a.y != b.y))
+    if a.several and a.classes != b.classes:
+        raise InputError(
+            f"{first!r} and {name!r} have different classes, or the same in another order; name "
+            f"them with classes=[...]"
+        )
+    if (a.codes != b.codes).any():
+        row = int(np.argmax(a.codes != b.codes))
         raise InputError(f"{first!r} and {name!r} have different labels in row {row}")
     if a.names != b.names:
         raise InputError(f"{first!r} and {name!r} have different covariates")

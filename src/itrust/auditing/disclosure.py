@@ -65,6 +65,10 @@ class Withheld:
         Grades of the user's column; groups of the prediction are among the bins.
     population : int
         Comparisons with the population, and parts of it that no row resembles.
+    pairs : int
+        Pairs of classes.
+    classes : int
+        Classes whose rows are not told: those of few rows, and others that would tell them.
     shown : int
         Of the groups and slices, those that are shown to be miscalibrated.
     """
@@ -81,6 +85,8 @@ class Withheld:
     tasks: int = 0
     grades: int = 0
     population: int = 0
+    pairs: int = 0
+    classes: int = 0
     shown: int = 0
 
     @property
@@ -195,11 +201,14 @@ class Disclosure:
             audit,
             overall=overall,
             test=test,
+            parts=(
+                replace(
+                    audit.parts[0], test=test, diagnosis=kept, charts=charts, curve=overall.curve
+                ),
+            ),
             missed=replace(audit.missed, detectable=detectable),
-            diagnosis=kept,
             judgement=judgement,
             tasks=tasks,
-            charts=charts,
             validation=disclosed_validation(
                 audit.validation, hidden, 0 < few_bins < audit.overall.curve.rows.size
             ),

@@ -347,7 +347,8 @@ class _Side:
 
     @property
     def sample(self) -> Sample:
-        return self.audit.sample
+        rows: Sample = self.audit.sample
+        return rows
 
     def scaled(self, error: Uncertainty) -> Uncertainty:
         """Make the error of rows at hand that of all rows, whose values the audit holds.

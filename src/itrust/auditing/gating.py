@@ -2,20 +2,90 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
-from itrust._core import InputError, checked_choice
+from itrust._core import InputError, checked_choice, did_you_mean
 from itrust.auditing.audits import Audit
-from itrust.auditing.margins import Margin, as_margins
-from itrust.auditing.multiclass.audits import MulticlassAudit
 from itrust.auditing.overturning import Overturning, Untold
 from itrust.auditing.verdict import Verdict
 from itrust.tasks import TaskFinding
 
 Outcome = Literal["passed", "failed", "skipped"]
 Asked = Literal["model", "tasks", "any"]
+# What a margin is called, the kind of violation, the size that violates nothing, the largest.
+NAMES = {
+    "odds": ("selection", 1.0, math.inf),
+    "label-error": ("label_error", 0.0, 1.0),
+    "false-positives": ("false_positives", 0.0, 1.0),
+    "false-negatives": ("false_negatives", 0.0, 1.0),
+    "tolerance": ("tolerance", 0.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A violation that evidence has to survive.
+
+    Attributes
+    ----------
+    name : {"odds", "label-error", "false-positives", "false-negatives", "tolerance"}
+        What is violated.
+    size : float
+        By how much.
+    """
+
+    name: str
+    size: float
+
+    @property
+    def kind(self) -> str:
+        """The kind of violation, as of `Tipping`."""
+        return NAMES[self.name][0]
+
+
+def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
+    """Check the margins that somebody asks for.
+
+    Examples
+    --------
+    >>> as_margins({"odds": 1.2})
+    (Margin(name='odds', size=1.2),)
+    """
+    if asked is None:
+        return ()
+    if not isinstance(asked, Mapping) or not asked:
+        raise InputError(
+            "{argument} must name margins and their sizes, such as dict(odds=1.2), not {value}",
+            argument="robust_to",
+            value=asked,
+        )
+    return tuple(_margin(name, size) for name, size in asked.items())
+
+
+def _margin(name: object, size: object) -> Margin:
+    known = str(name).replace("_", "-")
+    if known not in NAMES:
+        raise InputError(
+            "{argument} has no margin {value}",
+            argument="robust_to",
+            value=name,
+            hint=did_you_mean(known, list(NAMES)),
+        )
+    _, neutral, most = NAMES[known]
+    number = float(size) if isinstance(size, Real) and not isinstance(size, bool) else math.nan
+    if not neutral < number < most:
+        upper = "" if math.isinf(most) else f" and below {most:g}"
+        raise InputError(
+            "{argument}: {name} must be above {neutral}{upper}, not {value}",
+            argument="robust_to",
+            value=size,
+            details={"name": known, "neutral": f"{neutral:g}", "upper": upper},
+        )
+    return Margin(known, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +160,7 @@ class Gate:
 
 
 def gate(
-    audit: Audit | MulticlassAudit,
+    audit: Audit,
     asked: Asked = "any",
     robust_to: Mapping[str, float] | None = None,
 ) -> Gate:
@@ -98,7 +168,7 @@ def gate(
 
     Parameters
     ----------
-    audit : Audit or MulticlassAudit
+    audit : Audit
         What was found. In a copy that `Disclosure` made, verdict and p-values of the tests are all
         there; numbers that it withholds are not judged.
     asked : {"model", "tasks", "any"}
@@ -142,7 +212,7 @@ def gate(
         about_model("test", "calibration given the covariates", test, off and refuted, refused),
         about_model("missed", "what could have been missed", audit.missed, False, hidden),
     ]
-    if isinstance(audit, MulticlassAudit):
+    if len(audit.parts) > 1:
         shown = audit.shown_classes
         checks += [
             about_model("class", f"class {own.name}", own, off and own.name in shown, refused)
@@ -163,10 +233,10 @@ def gate(
     return Gate(verdict, asked, *told, margins, explained, tuple(spared), unjudged)
 
 
-def _held(audit: Audit | MulticlassAudit, margins: Sequence[Margin], *, model: bool) -> Overturning:
+def _held(audit: Audit, margins: Sequence[Margin], *, model: bool) -> Overturning:
     """What would overturn the audit; refused where that is not known and is asked for."""
-    found = None if isinstance(audit, MulticlassAudit) else audit.robustness
-    if isinstance(audit, MulticlassAudit):
+    found = audit.robustness
+    if len(audit.parts) > 1:
         raise InputError(
             "{argument} is for two labels: what would overturn an audit of several classes is not "
             "known; leave it out",

@@ -8,18 +8,32 @@ Rows of a design, whose clusters have to stay whole, are judged part by part in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from itrust._core import Begin, progress_bar
+from itrust._core import Begin, progress_bar, smallest_tickets, tickets
 from itrust.auditing.charts import HistogramChart
-from itrust.auditing.overall import OverallPart, overall_of
-from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Unknown
+from itrust.auditing.pairs import ClassMatrix, class_matrix, pair_groups
+from itrust.auditing.parts import (
+    Diagnosis,
+    GroupPower,
+    MeanBias,
+    Missed,
+    Overall,
+    Part,
+    Unknown,
+    adjusted,
+    multiplied,
+)
 from itrust.auditing.stages import Stage
-from itrust.auditing.validating import ValidationPart, validation_of
+from itrust.auditing.sums import OverallPart, ValidationPart, overall_of, validation_of
 from itrust.bias import (
     MAX_GROUPS,
     GroupTable,
@@ -36,35 +50,80 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
+    CalibrationResult,
+    MulticlassResult,
     PreparedTest,
     Scoring,
     Validation,
+    class_losses,
     detectable_by,
+    mean_loss,
+    multiclass_test,
     null_warnings,
     planned_test,
     prepared_test,
     result_of_laws,
     scores,
+    student_quantile,
+    top_label,
 )
-from itrust.data import MAX_VALUES, Column, Extract, Sample
-from itrust.engines import Engine, EngineChoice, run_together, work_of_parts
+from itrust.data import (
+    MAX_VALUES,
+    Column,
+    Everywhere,
+    Extract,
+    MulticlassSample,
+    Predicate,
+    Sample,
+)
+from itrust.engines import Engine, EngineChoice, one_blas_thread, run_together, work_of_parts
 from itrust.nulls import Bernoulli, Hoeffding
 from itrust.tasks import Task, TaskResult, evaluate_tasks, prevalence, task_part
-from itrust.terms import GROUP_LEVELS
+from itrust.terms import CLASS_GROUP_LEVELS, GROUP_LEVELS
+
+HALVES = 2  # of the rows, in the search for slices
+MOST_POINTS = 6_000  # of local bias, all classes together
+FEWEST_POINTS = 100  # of a class
+POINTS = 600  # of a class at most
+SMALL_SHARE = 0.05  # of the rows: groups below make no headline
+POWER = 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What an audit has found, before it is judged."""
 
+    test: CalibrationResult | MulticlassResult
     overall: Overall
-    made: PreparedTest
+    parts: tuple[Part, ...]
     missed: Missed
-    diagnosis: Diagnosis
     tasks: tuple[TaskResult, ...]
     n: int
-    histogram: HistogramChart
+    pairs: ClassMatrix | None = None
+    histogram: HistogramChart | None = None
     validation: Validation | None = None
+
+    @classmethod
+    def of_one(
+        cls,
+        rows: Sample,
+        positives: int,
+        test: CalibrationResult,
+        diagnosis: Diagnosis,
+        **others: Any,
+    ) -> Measured:
+        """What was found about one outcome."""
+        overall: Overall = others["overall"]
+        part = Part(
+            name=rows.values[1],
+            rows=positives,
+            test=test,
+            mean=overall.mean,
+            ece=overall.ece,
+            curve=overall.curve,
+            diagnosis=diagnosis,
+        )
+        return cls(test, parts=(part,), **others)
 
 
 @dataclass(frozen=True)
@@ -76,6 +135,17 @@ class AuditDraws:
     seed: int
     validation: bool = True
     grades: str | None = None
+    outcomes: int = 1
+
+    @property
+    def share(self) -> float:
+        """Of alpha, for one outcome."""
+        return self.alpha / self.outcomes
+
+    @property
+    def draws_of_one(self) -> int:
+        """As many as a share of alpha needs in each half of the rows."""
+        return max(self.draws, math.ceil(HALVES / self.share) - 1)
 
 
 def measured_together(
@@ -144,11 +214,13 @@ def measured_together(
         parts_found = slices.finished(next(at_places))
     families = [slice(0, 1), slice(1, None)] if tasks else [slice(0, 1)]
     rate, *results = numbers.results(drawn, families)
-    return Measured(
+    return Measured.of_one(
+        extract.some,
+        int(extract.census.labels[1]),
+        made.result,
+        Diagnosis.of(bias, table, parts_found),
         overall=overall_of(sums, MeanBias.of(rate), of_alone.result, made.result),
-        made=made,
         missed=missed,
-        diagnosis=Diagnosis.of(bias, table, parts_found),
         tasks=tuple(results),
         n=extract.n,
         histogram=overall.histogram(sums),
@@ -179,15 +251,14 @@ def measured_by_design(
         made = prepared_test(judged, **drawing, engine=engine)
     (rate,) = evaluate_tasks(bare, [prevalence()], **common)
     overall = Overall(
-        test=alone.result,
-        pvalue=float(np.maximum(alone.result.pvalue, made.result.pvalue)),
         mean=MeanBias.of(rate),
+        statistic=alone.result.statistic,
+        pvalue=float(np.maximum(alone.result.pvalue, made.result.pvalue)),
+        unadjusted_pvalue=alone.result.pvalue,
         brier=scores.brier(bare),
         log_loss=scores.log_loss(bare),
-        ece=scores.ece(bare),
-        mce=scores.mce(bare),
-        smooth_ece=scores.smooth_ece(bare),
-        curve=scores.reliability_curve(bare, scores.EqualMass(10)),
+        **_errors(bare),
+        test=alone.result,
     )
     begin(Stage.MISSED)
     missed = _missed(judged, made, settings.alpha)
@@ -201,11 +272,13 @@ def measured_by_design(
     slices = bias_slices(judged, **common)
     if tasks:
         begin(Stage.TASKS)
-    return Measured(
+    return Measured.of_one(
+        sample,
+        int(sample.y.sum()),
+        made.result,
+        Diagnosis.of(bias, groups, slices),
         overall=overall,
-        made=made,
         missed=missed,
-        diagnosis=Diagnosis.of(bias, groups, slices),
         tasks=evaluate_tasks(sample, tasks, **common),
         n=sample.n,
         histogram=HistogramChart.of(sample.p),
@@ -261,3 +334,171 @@ def _unknown(sample: Sample) -> Unknown | None:
     if sample.clusters < MIN_CLUSTERS:
         return Unknown.FEW_CLUSTERS
     return Unknown.ALIKE_LABELS if np.ptp(sample.y) == 0 else None
+
+
+def measured_classes(
+    sample: MulticlassSample,
+    judged: MulticlassSample,
+    tasks: Sequence[Task],
+    settings: AuditDraws,
+    begin: Begin,
+) -> Measured:
+    """Measure several classes: all together, each against the rest, and pairs of them."""
+    alpha, draws, seed = settings.alpha, settings.draws, settings.seed
+    begin(Stage.GIVEN)
+    test = multiclass_test(judged, draws=draws, rng=seed)
+    begin(Stage.CLASSES)
+    parts = _class_parts(judged, test, settings)
+    begin(Stage.PAIRS)
+    pairs = class_matrix(judged, alpha=alpha, draws=draws, seed=seed)
+    tables = [part.diagnosis.groups or () for part in parts]
+    pairs = replace(pairs, places=pair_groups(sample.classes, tables, alpha))
+    certain = bool(np.isin(judged.p, (0.0, 1.0)).all())
+    missed = Missed(unknown=Unknown.NO_VARIATION if certain else None)
+    if not certain:
+        missed = Missed(groups=_power_of_groups(judged, parts, alpha))
+    results: Sequence[TaskResult] = ()
+    if tasks:
+        begin(Stage.TASKS)
+        results = evaluate_tasks(sample, tasks, alpha=alpha, draws=draws, rng=seed)
+    return Measured(
+        test=test,
+        overall=_classes_overall(judged, test, pairs, settings),
+        parts=parts,
+        missed=missed,
+        tasks=tuple(results),
+        n=sample.n,
+        pairs=pairs,
+    )
+
+
+def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Do the same for every item, some at a time; answers are in the order of the items."""
+    threads = min(len(items), os.cpu_count() or 1)
+    if threads <= 1:
+        return [work(item) for item in items]
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        # Settings of the one who calls, such as where progress is shown, hold in the threads.
+        waiting = [pool.submit(copy_context().run, work, item) for item in items]
+        return [future.result() for future in waiting]
+
+
+def _class_parts(
+    sample: MulticlassSample, test: MulticlassResult, settings: AuditDraws
+) -> tuple[Part, ...]:
+    """Measure every class against the rest."""
+    binary = [sample.one_class(name) for name in sample.classes]
+
+    def measured(k: int) -> Part:
+        own = binary[k]
+        return Part(
+            name=sample.classes[k],
+            rows=int(own.y.sum()),
+            test=test.classes[k],
+            mean=_mean(own, settings),
+            ece=scores.ece(own),
+            curve=scores.reliability_curve(own, scores.EqualMass(10)),
+            diagnosis=_diagnosis(own, settings),
+        )
+
+    return tuple(in_threads(measured, range(len(binary))))
+
+
+def _mean(sample: Sample, settings: AuditDraws) -> MeanBias:
+    """Mean prediction beside the rate, for all classes at once."""
+    (rate,) = evaluate_tasks(
+        sample.with_columns(()),
+        [prevalence()],
+        alpha=settings.share,
+        draws=settings.draws_of_one,
+        rng=settings.seed,
+    )
+    found = MeanBias.of(rate)
+    pvalue = adjusted(found.pvalue, settings.outcomes, settings.alpha, found.lower, found.upper)
+    return replace(found, pvalue=pvalue, alpha=settings.alpha)
+
+
+def _diagnosis(sample: Sample, settings: AuditDraws) -> Diagnosis:
+    """Local bias, groups and slices of one class, with its share of alpha."""
+    redraws = Redraws.of(
+        sample, alpha=settings.share, draws=settings.draws_of_one, rng=settings.seed
+    )
+    most = min(POINTS, max(FEWEST_POINTS, MOST_POINTS // settings.outcomes))
+    at_hand = redraws.sample
+    rows = smallest_tickets(tickets(0, at_hand.n), min(most, at_hand.n))
+    points = at_hand if rows.size == at_hand.n else at_hand.take(np.sort(rows))
+    bias = local_plan(redraws, points).made()
+    groups: GroupTable | None = None
+    names = [column.name for column in sample.columns]
+    if names:
+        levels = max(min(CLASS_GROUP_LEVELS, MAX_GROUPS // len(names) - 1), 1)
+        groups = group_plan(redraws, tuple(names), crossings=False, most=levels).made()
+    found = Diagnosis.of(bias, groups, slices_of(redraws))
+    return multiplied(found, settings.outcomes, settings.alpha)
+
+
+def _classes_overall(
+    sample: MulticlassSample, test: MulticlassResult, pairs: ClassMatrix, settings: AuditDraws
+) -> Overall:
+    """Judge calibration whatever the covariates: the top label, and all classes together."""
+    top = top_label(sample)
+    (rate,) = evaluate_tasks(
+        top, [prevalence()], alpha=settings.alpha, draws=settings.draws, rng=settings.seed
+    )
+    brier, log_loss = (mean_loss(sample, losses) for losses in class_losses(sample))
+    return Overall(
+        mean=MeanBias.of(rate),
+        statistic=pairs.statistic,
+        pvalue=float(np.maximum(pairs.canonical_pvalue, test.pvalue)),
+        unadjusted_pvalue=pairs.canonical_pvalue,
+        brier=brier,
+        log_loss=log_loss,
+        **_errors(top),
+    )
+
+
+def _errors(sample: Sample) -> dict[str, Any]:
+    """Calibration errors with bins and without, and the reliability curve."""
+    return {
+        "ece": scores.ece(sample),
+        "mce": scores.mce(sample),
+        "smooth_ece": scores.smooth_ece(sample),
+        "curve": scores.reliability_curve(sample, scores.EqualMass(10)),
+    }
+
+
+def _power_of_groups(
+    sample: MulticlassSample, parts: Sequence[Part], alpha: float
+) -> GroupPower | None:
+    """How small a bias of a class the intervals of its groups would have shown."""
+    if not sample.design.rows_are_independent:
+        return None
+    w = sample.weights_or_ones
+    points, table = sample.points, parts[0].diagnosis.groups
+    places: list[Predicate] = [Everywhere(), *(group.where for group in table or ())]
+    p, total = sample.p, float(w.sum())
+    variance = np.square(w)[:, None] * p * (1 - p)  # (n, K)
+    tested = max(len(places) - 1, 1) * len(sample.classes)
+    reach = float(student_quantile(alpha / (2 * tested), math.inf))
+    alone = float(student_quantile(alpha / (2 * len(sample.classes)), math.inf))
+    power = float(student_quantile(1 - POWER, math.inf))
+    shifts = []
+    for number, where in enumerate(places):
+        inside = np.asarray(where.rows(points))
+        mass = float(w[inside].sum())
+        if number and mass < SMALL_SHARE * total:
+            continue
+        error = np.sqrt(variance[inside].sum(axis=0)) / mass
+        critical = reach if number else alone
+        shifts.append((where, mass / total, (critical + power) * error))
+    where, share, worst = max(shifts, key=lambda own: float(own[2].max()))
+    return GroupPower(
+        shift=float(worst.max()),
+        name=sample.classes[int(worst.argmax())],
+        where=where,
+        share=share,
+        everywhere=float(shifts[0][2].max()),
+        groups=len(shifts) - 1,
+        min_rows=math.ceil(SMALL_SHARE * sample.n - 1e-9),
+        power=POWER,
+    )

@@ -149,8 +149,8 @@ class Overturning:
 
 
 def overturning_of(
-    rows: Sample,
-    judged: Sample,
+    rows: Any,
+    judged: Any,
     tasks: Sequence[TaskResult],
     *,
     refuted: bool,
@@ -161,6 +161,9 @@ def overturning_of(
     engine: EngineChoice,
 ) -> Overturning:
     """Find what would overturn an audit."""
+    if rows.several:
+        untold = Untold.SEVERAL_CLASSES if refuted else Untold.NOT_REJECTED
+        return Overturning((), None, (), untold)
     numbers = number_robustness(rows, tasks, is_all=is_all)
     if not refuted:
         return Overturning((), None, numbers, Untold.NOT_REJECTED)

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
-from itrust.bias import GroupBias, GroupTable, LocalBias, PartBias, SliceTable, near_end
-from itrust.calibration import MIN_CLUSTERS, CalibrationResult, Detectable, ReliabilityCurve
+from itrust._core import plain, signed
+from itrust.auditing.charts import Charts
+from itrust.bias import GroupBias, GroupTable, LocalBias, PartBias, Slice, SliceTable, near_end
+from itrust.calibration import (
+    MIN_CLUSTERS,
+    CalibrationResult,
+    ClassResult,
+    Detectable,
+    ReliabilityCurve,
+)
+from itrust.data import Predicate
 from itrust.tasks import TaskResult
+
+AnyPart = TypeVar("AnyPart", GroupBias, Slice)
+FAMILY = (
+    "intervals and p-values of means, groups and slices hold for all classes at once: each class "
+    "has its share of alpha, and p-values are multiplied by the number of classes"
+)
 
 SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
 
@@ -87,19 +104,24 @@ class Overall:
     """Overall calibration, whatever the covariates; the paper calls it reliance.
 
     Calibration given covariates implies it, so the two are one closed test: overall calibration
-    is rejected only where calibration given the covariates is.
+    is rejected only where calibration given the covariates is. Of several classes, mean, curve and
+    calibration errors are those of the class with the largest probability.
 
     Attributes
     ----------
-    test : CalibrationResult
-        Of the prediction alone.
-    pvalue : float
-        The larger of its p-value and that of the test given the covariates; NaN where there is
-        none.
     mean : MeanBias
-        The mean prediction beside the observed rate.
+        The mean prediction beside the observed rate; of several classes, the mean confidence
+        beside the accuracy.
+    statistic : float
+        Of the test of the prediction alone; of several classes, the largest standard score of all
+        sums of p_A (y_B - p_B).
+    pvalue : float
+        The larger of its own p-value and that of the test given the covariates; NaN where there is
+        none.
+    unadjusted_pvalue : float
+        Its own p-value.
     brier : float
-        Brier score.
+        Brier score; of several classes the mean of half the sum over classes of (y - p)^2.
     log_loss : float
         Mean of minus the log of the probability that the label was given.
     ece, mce : float
@@ -108,17 +130,21 @@ class Overall:
         Calibration error without bins.
     curve : ReliabilityCurve
         Observed rate against prediction in ten bins of equal weight.
+    test : CalibrationResult or None
+        Of the prediction alone; None of several classes.
     """
 
-    test: CalibrationResult
-    pvalue: float
     mean: MeanBias
+    statistic: float
+    pvalue: float
+    unadjusted_pvalue: float
     brier: float
     log_loss: float
     ece: float
     mce: float
     smooth_ece: float
     curve: ReliabilityCurve
+    test: CalibrationResult | None = None
 
     def refutes(self, alpha: float) -> bool:
         """Whether overall calibration is refuted: by the closed test, or by impossible labels.
@@ -133,7 +159,7 @@ class Overall:
         bool
             False where there is no p-value and no impossible label.
         """
-        return self.pvalue <= alpha or self.test.impossible > 0
+        return self.pvalue <= alpha or (self.test is not None and self.test.impossible > 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -141,15 +167,57 @@ class Overall:
         Returns
         -------
         dict
-            Both p-values, the scores and the reliability curve.
+            The mean, both p-values, the scores and the reliability curve.
         """
-        numbers = {name: getattr(self, name) for name in SCORES}
+        names = ("statistic", "pvalue", "unadjusted_pvalue", *SCORES)
         return {
-            "pvalue": self.pvalue,
-            "unadjusted_pvalue": self.test.pvalue,
-            **numbers,
+            "mean": self.mean.to_dict(),
+            **{name: getattr(self, name) for name in names},
             "curve": dict(vars(self.curve)),
         }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Part:
+    """What an audit found about one outcome: of two labels the positive one, or one class of many.
+
+    Of several classes, p-values of the mean, of groups and of slices are multiplied by their
+    number, and intervals have that share of alpha, so they hold for all classes at once.
+
+    Attributes
+    ----------
+    name : object
+        The class, or the label that counts as 1.
+    rows : int or None
+        Rows that have it; None where they are withheld. Then `mean` has the prediction only,
+        `ece` is NaN, and curve, groups and slices are empty.
+    test : CalibrationResult or ClassResult
+        Are its probabilities calibrated given the covariates? Of several classes its share of the
+        test of all, adjusted for these.
+    mean : MeanBias
+        Mean prediction beside the rate.
+    ece : float
+        Calibration error over ten bins.
+    curve : ReliabilityCurve
+        Observed rate against prediction in ten bins of equal weight.
+    diagnosis : Diagnosis
+        Where, for whom and by how much: local bias, groups and slices.
+    charts : Charts or None
+        The numbers behind the charts of the page; None of several classes.
+    """
+
+    name: Any
+    rows: int | None
+    test: CalibrationResult | ClassResult
+    mean: MeanBias
+    ece: float
+    curve: ReliabilityCurve
+    diagnosis: Diagnosis
+    charts: Charts | None = None
+
+    def __repr__(self) -> str:
+        bias = "withheld" if self.rows is None else signed(self.mean.bias)
+        return f"<Part: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
 
 
 class Unknown(StrEnum):
@@ -161,6 +229,56 @@ class Unknown(StrEnum):
     )
     REPLICATES = "replicate weights alone do not tell which rows go together, clusters would"
     ALIKE_LABELS = "all labels are alike, so they cannot tell how far rows of a cluster go together"
+
+
+@dataclass(frozen=True)
+class GroupPower:
+    """How small a bias of one class the intervals of groups would have shown.
+
+    One computation for all classes: the variance of redrawn labels in each group and Bonferroni's
+    bound for all groups of all classes, so it is careful. Power of the test itself is not computed.
+
+    Attributes
+    ----------
+    shift : float
+        The bias that would be shown with this power in every group with enough rows, of every
+        class.
+    name : object
+        The class that needs the largest one.
+    where : Predicate or None
+        The group where it is needed; None where it is withheld.
+    share : float
+        Share of the rows that the group is.
+    everywhere : float
+        The bias that would be shown in all rows, of every class.
+    groups : int
+        Groups with enough rows, without "all rows".
+    min_rows : int
+        What enough is.
+    power : float
+        Chance to show it.
+    """
+
+    shift: float
+    name: Any
+    where: Predicate | None
+    share: float
+    everywhere: float
+    groups: int
+    min_rows: int
+    power: float = 0.8
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes; class and group as text.
+        """
+        where = None if self.where is None else str(self.where)
+        found: dict[str, Any] = plain({**vars(self), "where": where})
+        return {**found, "name": str(self.name)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +294,22 @@ class Missed:
         clusters.
     unknown : Unknown or None
         Why the smallest biases cannot be known, where they cannot.
+    groups : GroupPower or None
+        Of several classes, what the intervals of groups would have shown; None where that is not
+        known.
     """
 
-    detectable: Detectable | None
-    hoeffding_bound: float | None
+    detectable: Detectable | None = None
+    hoeffding_bound: float | None = None
     unknown: Unknown | None = None
+    groups: GroupPower | None = None
+
+    @property
+    def shift(self) -> float:
+        """The smallest bias that would be likely to be seen wherever it was looked for."""
+        if self.groups is not None:
+            return self.groups.shift
+        return math.inf if self.detectable is None else self.detectable.worst.shift
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -188,7 +317,7 @@ class Missed:
         Returns
         -------
         dict
-            "detectable", "hoeffding_bound" and "unknown".
+            "detectable", "hoeffding_bound", "unknown" and "groups".
         """
         found = None if self.detectable is None else self.detectable.to_dict()
         reason = None if self.unknown is None else self.unknown.value
@@ -196,6 +325,7 @@ class Missed:
             "detectable": found,
             "hoeffding_bound": self.hoeffding_bound,
             "unknown": reason,
+            "groups": None if self.groups is None else self.groups.to_dict(),
         }
 
 
@@ -302,3 +432,30 @@ class Provenance:
     title: str | None = None
     model: str | None = None
     date: str | None = None
+
+
+def multiplied(diagnosis: Diagnosis, classes: int, alpha: float) -> Diagnosis:
+    """Adjust groups and slices for all classes; their intervals have a share of alpha already."""
+    groups, slices = diagnosis.groups, diagnosis.slices
+    if groups is not None:
+        own = _times(groups.groups, classes, alpha)
+        groups = replace(groups, groups=own, alpha=alpha)
+    found: SliceTable = replace(slices, slices=_times(slices.slices, classes, alpha), alpha=alpha)
+    return replace(diagnosis, groups=groups, slices=found)
+
+
+def _times(parts: Sequence[AnyPart], classes: int, alpha: float) -> tuple[AnyPart, ...]:
+    return tuple(
+        replace(part, pvalue=adjusted(part.pvalue, classes, alpha, part.lower, part.upper))
+        for part in parts
+    )
+
+
+def adjusted(pvalue: float, classes: int, alpha: float, lower: float, upper: float) -> float:
+    """A p-value times the number of classes, on the side of alpha that its interval says."""
+    told = min(classes * pvalue, 1.0)
+    if math.isnan(told):
+        return told
+    if lower > 0 or upper < 0:  # rounding of alpha / classes must not part the two
+        return min(told, alpha)
+    return told

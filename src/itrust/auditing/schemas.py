@@ -18,15 +18,13 @@ from itrust._core import (
     InputError,
     NotJSONError,
     TooLargeError,
-    checked_choice,
     counted,
     json_text,
     shown,
     strict_json,
 )
 
-SCHEMA = "itrust-audit/4"
-CLASSES_SCHEMA = "itrust-classes/1"  # of more than two classes
+SCHEMA = "itrust-audit/5"
 FAMILY = re.compile(r"itrust-audit/([1-9][0-9]{0,5})")
 MAX_FAULTS = 1_000  # that are counted
 # What a later version of the form changed for those who read files.
@@ -35,6 +33,7 @@ CHANGES = {
     "'missed', 'repair' 'recalibration'), and so have verdicts",
     3: "verdicts are six, tasks have a finding, and 'withheld.shown' replaces 'withheld.confirmed'",
     4: "'elapsed' and 'seconds' are gone",
+    5: "audits of several classes have the same form, 'diagnosis' and 'charts' stand in 'parts'",
 }
 MADE_BY = Code("audit.to_dict()", "'itrust audit --json'")
 # Of JSON Schema, draft 2020-12, what our schemas need; `NOTES` say nothing about the value.
@@ -50,18 +49,12 @@ KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
 }
 
 
-def json_schema(name: str = SCHEMA) -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
     """Give the JSON Schema of what `audit.to_dict()` returns.
 
-    It is the file `schema/itrust-audit-4.json` of this package, for draft 2020-12, and
-    `schema/itrust-classes-1.json` for audits of more than two classes. Every entry has
+    It is the file `schema/itrust-audit-5.json` of this package, for draft 2020-12. Every entry has
     a type; what may be null says so. Entries that it does not name are allowed, because entries
     may be added while the number stays.
-
-    Parameters
-    ----------
-    name : {"itrust-audit/4", "itrust-classes/1"}
-        What the JSON says of itself under "schema".
 
     Returns
     -------
@@ -72,22 +65,14 @@ def json_schema(name: str = SCHEMA) -> dict[str, Any]:
     --------
     >>> from itrust.auditing import json_schema
     >>> json_schema()["title"]
-    'itrust-audit/4'
+    'itrust-audit/5'
     """
-    known = checked_choice(name, "name", (SCHEMA, CLASSES_SCHEMA))
-    found: dict[str, Any] = json.loads(_schema_text(known))
+    file = files("itrust.auditing") / "schema" / f"{SCHEMA.replace('/', '-')}.json"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
-@cache
-def _schema_text(name: str) -> str:
-    file = f"{name.replace('/', '-')}.json"
-    return (files("itrust.auditing") / "schema" / file).read_text(encoding="utf-8")
-
-
-@cache
-def _schema(name: str) -> dict[str, Any]:
-    return json_schema(name)
+_schema = cache(json_schema)
 
 
 def check_json(found: Mapping[str, Any]) -> None:
@@ -115,15 +100,16 @@ def check_json(found: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     ...
     itrust.InputError: pvalue must be a number or null, not the text 'small'
-    >>> check_json({"schema": "itrust-audit/3"})
+    >>> check_json({"schema": "itrust-audit/4"})
     Traceback (most recent call last):
     ...
-    itrust.InputError: it has the schema itrust-audit/3 of an earlier version, not itrust-audit/4;
-    since then 'elapsed' and 'seconds' are gone (audit the rows again with this version)
+    itrust.InputError: it has the schema itrust-audit/4 of an earlier version, not itrust-audit/5;
+    since then audits of several classes have the same form, 'diagnosis' and 'charts' stand in
+    'parts' (audit the rows again with this version)
     """
     _refuse_other_forms(found)
     try:
-        wrong = list(islice(faults(dict(found), _schema(str(found["schema"]))), MAX_FAULTS))
+        wrong = list(islice(faults(dict(found), _schema()), MAX_FAULTS))
     except RecursionError:
         raise InputError("it is nested too deeply for an audit", argument="found") from None
     if not wrong:
@@ -139,7 +125,7 @@ def check_json(found: Mapping[str, Any]) -> None:
 
 def _refuse_other_forms(found: Any) -> None:
     said = found.get("schema") if isinstance(found, Mapping) else None
-    if said in (SCHEMA, CLASSES_SCHEMA):
+    if said == SCHEMA:
         return
     known = FAMILY.fullmatch(said) if isinstance(said, str) else None
     if known is None:

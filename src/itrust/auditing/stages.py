@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from itrust._core import Begin, progress_stages
-from itrust.data import DESIGN_ROWS, MulticlassSample, Sample, Scan
+from itrust.data import DESIGN_ROWS, Scan
 
 
 class Stage(Enum):
@@ -40,7 +41,7 @@ class AuditStep:
 
 
 def audit_steps(
-    source: Sample | Scan,
+    source: Any,
     names: Sequence[str],
     draws: int,
     tasks: int,
@@ -66,7 +67,15 @@ def audit_steps(
     weights: dict[Stage, float]
     simple = source.is_simple if isinstance(source, Scan) else source.design.is_simple
     reading = 0.1 + 0.001 * thousands if in_files else 0.0
-    if not simple:
+    classes = len(source.classes) if source.several else 1
+    if classes > 1:
+        weights = {
+            Stage.GIVEN: 0.5 + 0.1 * drawn * classes,
+            Stage.CLASSES: 0.3 * classes + 0.05 * drawn * classes,
+            Stage.PAIRS: 0.1 + 0.01 * drawn * classes,
+            Stage.TASKS: 0.05 * drawn * classes * bool(tasks),
+        }
+    elif not simple:
         drawn = min(drawn, DESIGN_ROWS * draws / 1e6)
         weights = {
             Stage.ROWS: reading,
@@ -111,15 +120,3 @@ def shown_steps(steps: dict[AuditStep, float], show: bool | None) -> AbstractCon
 def model_steps(names: Sequence[str]) -> dict[AuditStep, float]:
     """List the steps of a comparison: every model takes as long as any other."""
     return {AuditStep(Stage.MODEL, (name,)): 1.0 for name in names}
-
-
-def classes_steps(sample: MulticlassSample, draws: int, tasks: int) -> dict[AuditStep, float]:
-    """List the steps of an audit of several classes, with about the seconds that they take."""
-    classes = len(sample.classes)
-    drawn = sample.n * draws / 1e6 * classes
-    weights = {
-        AuditStep(Stage.GIVEN, tuple(sample.names)): 0.5 + 0.1 * drawn,
-        AuditStep(Stage.CLASSES): 0.3 * classes + 0.05 * drawn,
-        AuditStep(Stage.PAIRS): 0.1 + 0.01 * drawn,
-    }
-    return weights | ({AuditStep(Stage.TASKS): 0.05 * drawn} if tasks else {})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 from itrust.auditing.disclosed_charts import about_rows
 from itrust.auditing.hiding import Hidden, too_few
-from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     DecisionPoint,
     Validation,
@@ -16,38 +14,6 @@ from itrust.calibration import (
     ValidationTable,
     validation,
 )
-from itrust.data import Sample
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationPart(SummingPart[validation.TallySums]):
-    """What validators print, as a part of a pass over rows that are not all at hand."""
-
-    grades: str | None = None
-
-    @cached_property
-    def partition(self) -> validation.Partition:
-        """Where predictions are cut: by the rows at hand, as those of the reliability curve."""
-        return validation.Partition.of(self.extract.some, self.grades)
-
-    def summing(self) -> validation.Partition:
-        """What some rows contribute."""
-        return self.partition
-
-    def validated(
-        self, sums: validation.TallySums, alpha: float, draws: int, seed: int
-    ) -> Validation:
-        """Make the statistics of the sums."""
-        tallied = sums.tallied(self.partition)
-        return validation.validated(tallied, 1 - alpha, draws, seed, self.extract.some.folds)
-
-
-def validation_of(
-    sample: Sample, alpha: float, draws: int, seed: int, grades: str | None = None
-) -> Validation:
-    """Make the statistics of rows at hand."""
-    tallied = validation.tallied(sample, validation.Partition.of(sample, grades))
-    return validation.validated(tallied, 1 - alpha, draws, seed, sample.folds)
 
 
 def disclosed_validation(

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from itrust._core import two_digits
-from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Unknown
+from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Part, Unknown
 from itrust.bias import (
     GroupBias,
     LocalBias,
@@ -25,10 +26,11 @@ from itrust.bias import (
 from itrust.calibration import (
     JOINT_FAMILIES,
     CalibrationResult,
+    ClassResult,
     Clustering,
     Coverage,
-    Detectable,
     Finding,
+    MulticlassResult,
     Refusal,
     RegionPower,
     TakenFor,
@@ -38,6 +40,8 @@ from itrust.tasks import TaskResult
 
 NEARLY_ALL = 0.95  # share of points whose band lies within the tolerance, to say that all is
 MAX_COORDINATES = 4  # covariates that describe a point
+RARE = 0.01  # classes below this rate do not say what a large tolerance is
+MAX_FINDINGS = 3  # of the test, of one of several classes, among the evidence
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ class Tone:
     terminal: str
 
 
-BAD = Tone("bad", "#a02c1a", "#f29b8a", "bold red")
-FAIR = Tone("fair", "#7d5200", "#e3ba68", "bold yellow")
-GOOD = Tone("good", "#1b6540", "#83cda6", "bold green")
-OPEN = Tone("open", "#4b5560", "#b3bcc5", "bold")
+BAD: Tone = Tone("bad", "#a02c1a", "#f29b8a", "bold red")
+FAIR: Tone = Tone("fair", "#7d5200", "#e3ba68", "bold yellow")
+GOOD: Tone = Tone("good", "#1b6540", "#83cda6", "bold green")
+OPEN: Tone = Tone("open", "#4b5560", "#b3bcc5", "bold")
 TONES = (BAD, FAIR, GOOD, OPEN)
 
 
@@ -218,6 +222,7 @@ KINDS: dict[type, str] = {
     TaskResult: "task",
     Finding: "finding",
     ImpossibleLabels: "impossible labels",
+    TakenFor: "taken for",
 }
 
 
@@ -303,21 +308,21 @@ class Judgement:
     classes: tuple[Any, ...] = ()
 
 
-def telling(test: CalibrationResult, diagnosis: Diagnosis, alpha: float) -> list[tuple[str, ...]]:
+def telling(
+    test: CalibrationResult | ClassResult, diagnosis: Diagnosis, alpha: float, *, refuted: bool
+) -> list[tuple[str, ...]]:
     """Covariates of what was found: of each finding, then of each group and slice."""
-    found = test.evidence(alpha) if test.refutes(alpha) else ()
     named = [
         (*item.covariates, PREDICTION) if item.family == "with prediction" else item.covariates
-        for item in found
+        for item in (test.evidence(alpha) if refuted else ())
         if item.family not in JOINT_FAMILIES
     ]
     return [*named, *(part.names for part in diagnosis.shown)]
 
 
 def judge(
-    test: CalibrationResult,
-    mean: MeanBias,
-    diagnosis: Diagnosis,
+    test: CalibrationResult | MulticlassResult,
+    parts: Sequence[Part],
     missed: Missed,
     tasks: Sequence[TaskResult],
     *,
@@ -326,10 +331,16 @@ def judge(
 ) -> Judgement:
     """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded.
 
-    Numbers are judged by themselves; one that is shown to be biased where the test does not reject
-    keeps the verdict from saying that nothing speaks against the model.
+    The verdict follows the test of all outcomes together. Numbers are judged by themselves; one
+    that is shown to be biased where the test does not reject keeps the verdict from saying that
+    nothing speaks against the model.
     """
-    share = _share_within(diagnosis.bias, tolerance)
+    several = len(parts) > 1
+    rates = [min(part.mean.predicted, 1 - part.mean.predicted) for part in parts]
+    if several:  # a tolerance that suits a class of a few rows is out of reach for all others
+        rates = [rate for rate in rates if rate >= RARE] or [RARE]
+    share = min(_share_within(part.diagnosis.bias, tolerance) for part in parts)
+    within, seen = share >= NEARLY_ALL, missed.shift <= tolerance
     common: dict[str, Any] = {
         "names": tuple(test.names),
         "pvalue": test.pvalue,
@@ -337,49 +348,45 @@ def judge(
         "clusters": test.clusters,
         "refused": test.refused,
         "share_within": share,
-        "rate": min(mean.predicted, 1 - mean.predicted),
-        "would_be_seen": _would_be_seen(missed.detectable, tolerance),
+        "rate": min(rates),
+        "would_be_seen": seen,
+        "classes": tuple(part.name for part in parts) if several else (),
     }
-    within = share >= NEARLY_ALL
-    first = [name for names in telling(test, diagnosis, alpha) for name in names]
-    if test.refutes(alpha):
-        large = [*_impossible(test), *_large(mean, diagnosis, tolerance, first)]
+    refuted = test.refutes(alpha)
+    gathered = _Gathered(parts, alpha, tolerance, refuted)
+    shown, means = gathered.shown, gathered.means
+    if refuted:
+        large = [*([ImpossibleLabels(test.impossible)] if test.impossible else []), *gathered.large]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
-        evidence = (*(large or diagnosis.shown), *test.evidence(alpha))
-        evidence = evidence or tuple(_small(mean, diagnosis))
+        evidence = [*(large or shown), *gathered.findings] or [*shown, *means]
+        if not evidence and isinstance(test, MulticlassResult):
+            evidence = list(_of_several(test, alpha))
         return Judgement(
             Verdict.MISCALIBRATED if large else verdict,
-            evidence,
+            tuple(evidence),
             refuted=True,
             is_attributed=bool(evidence),
             **common,
         )
-    contrary = tuple(_contrary(mean, diagnosis, tasks, first))
-    unseen = _overlooked(missed.detectable, tolerance, test.n)
+    biased = [task for task in tasks if task.is_shown and not task.uncovered]
+    contrary: list[Evidence] = [*biased, *shown, *means, *gathered.points]
     verdict = Verdict.INCONCLUSIVE
     if test.refused is None and missed.unknown is not Unknown.NO_VARIATION:
         if within:
             verdict = Verdict.CALIBRATED
-        elif not contrary and common["would_be_seen"]:
+        elif not contrary and seen:
             verdict = Verdict.NO_EVIDENCE
-    if verdict is not Verdict.INCONCLUSIVE:
-        beyond_it = tuple(_large(mean, diagnosis, tolerance, first))
-        if beyond_it:
-            verdict, contrary = Verdict.INCONCLUSIVE, contrary or beyond_it
+    if verdict is not Verdict.INCONCLUSIVE and gathered.large:
+        verdict, contrary = Verdict.INCONCLUSIVE, contrary or gathered.large
     return Judgement(
         verdict,
-        contrary,
+        tuple(contrary),
         refuted=False,
-        overlooked=unseen,
+        overlooked=_overlooked(missed, tolerance, test.n),
         is_contrary=bool(contrary),
         unknown=missed.unknown,
         **common,
     )
-
-
-def _would_be_seen(detectable: Detectable | None, tolerance: float) -> bool:
-    """Whether a bias of the tolerance would have been seen wherever it was looked for."""
-    return detectable is not None and detectable.worst.shift <= tolerance
 
 
 def _share_within(bias: LocalBias, tolerance: float) -> float:
@@ -388,59 +395,103 @@ def _share_within(bias: LocalBias, tolerance: float) -> float:
     return float(np.mean(bias.known & (np.nan_to_num(ends, nan=np.inf) <= tolerance)))
 
 
-def _contrary(
-    mean: MeanBias, diagnosis: Diagnosis, tasks: Sequence[TaskResult], first: Sequence[str]
-) -> Iterator[Evidence]:
-    """What shows a bias by itself, each with an error control of its own."""
-    yield from (task for task in tasks if task.is_shown and not task.uncovered)
-    yield from _small(mean, diagnosis)
-    bias = diagnosis.bias
-    for sign in (1, -1):
-        shown = np.asarray(bias.flagged & (sign * bias.values > 0))
-        if shown.any():
-            yield PointBias.of(bias, most_rows(bias, shown), first)
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """What shows a bias, of all outcomes, the largest first within each kind."""
+
+    parts: Sequence[Part]
+    alpha: float
+    tolerance: float
+    refuted: bool
+
+    def _of(self, part: Part, item: Any) -> Evidence:
+        return ClassEvidence(part.name, item) if len(self.parts) > 1 else item
+
+    @cached_property
+    def shown(self) -> list[Evidence]:
+        """Groups and slices with a bias of any size."""
+        pairs = [(part, own) for part in self.parts for own in part.diagnosis.shown]
+        return [self._of(*pair) for pair in sorted(pairs, key=lambda own: -abs(own[1].at_least))]
+
+    @cached_property
+    def means(self) -> list[Evidence]:
+        """Means with a bias of any size."""
+        off = [part for part in self.parts if part.mean.is_shown]
+        return [self._of(p, p.mean) for p in sorted(off, key=lambda p: -abs(p.mean.at_least))]
+
+    @cached_property
+    def large(self) -> list[Evidence]:
+        """Biases of which at least the tolerance is shown: groups and slices, means, points."""
+        found = [own for own in (*self.shown, *self.means) if self._is_large(own)]
+        return [*found, *(self._of(part, at) for part in self.parts for at in self._beyond(part))]
+
+    def _is_large(self, own: Any) -> bool:
+        item: Any = own.item if isinstance(own, ClassEvidence) else own
+        return bool(abs(item.at_least) >= self.tolerance)
+
+    def _beyond(self, part: Part) -> Iterator[PointBias]:
+        """Points with a bias of the tolerance, measured on rows that did not pick them."""
+        bias, first = part.diagnosis.bias, self._first(part)
+        measured = {math.copysign(1, at.lower): at for at in measured_places(bias, self.tolerance)}
+        for sign in (1, -1):
+            off = beyond(bias, sign, self.tolerance)
+            if sign in measured:
+                at = measured[sign]
+                yield replace(
+                    PointBias.of(bias, at.point, first),
+                    lower=at.lower,
+                    upper=at.upper,
+                    neighbours=at.neighbours,
+                    bias=at.bias,
+                )
+            elif off.any():
+                yield PointBias.of(bias, most_rows(bias, off), first)
+
+    @property
+    def points(self) -> Iterator[Evidence]:
+        """Points with a bias of any size."""
+        for part in self.parts:
+            bias = part.diagnosis.bias
+            for sign in (1, -1):
+                off = np.asarray(bias.flagged & (sign * bias.values > 0))
+                if off.any():
+                    point = PointBias.of(bias, most_rows(bias, off), self._first(part))
+                    yield self._of(part, point)
+
+    @property
+    def findings(self) -> list[Evidence]:
+        """Findings of the test; of several classes the first of each, by p-value."""
+        most = MAX_FINDINGS if len(self.parts) > 1 else None
+        pairs = [(p, own) for p in self.parts for own in p.test.evidence(self.alpha)[:most]]
+        if len(self.parts) > 1:
+            pairs.sort(key=lambda own: own[1].pvalue)
+        return [self._of(*pair) for pair in pairs]
+
+    def _first(self, part: Part) -> list[str]:
+        """Covariates that describe a point before others: those of what was found."""
+        told = telling(part.test, part.diagnosis, self.alpha, refuted=self.refuted)
+        return [name for names in told for name in names]
 
 
-def _small(mean: MeanBias, diagnosis: Diagnosis) -> list[Evidence]:
-    """Groups, slices and the mean with a bias of any size."""
-    return [*diagnosis.shown, *([mean] if mean.is_shown else [])]
+def _of_several(test: MulticlassResult, alpha: float) -> Iterator[ClassEvidence]:
+    """What the test shows of pairs of classes, and of all together."""
+    yield from (ClassEvidence(pair.actual, pair) for pair in test.taken_for(alpha)[:MAX_FINDINGS])
+    together = test.together.evidence(alpha)[:MAX_FINDINGS]
+    yield from (ClassEvidence(None, finding) for finding in together)
 
 
-def _impossible(test: CalibrationResult) -> list[Evidence]:
-    return [ImpossibleLabels(test.impossible)] if test.impossible else []
-
-
-def _large(
-    mean: MeanBias, diagnosis: Diagnosis, tolerance: float, first: Sequence[str]
-) -> Iterator[Evidence]:
-    """Biases of which at least `tolerance` is shown, the largest first within each kind."""
-    yield from (part for part in diagnosis.shown if abs(part.at_least) >= tolerance)
-    if mean.is_shown and abs(mean.at_least) >= tolerance:
-        yield mean
-    bias = diagnosis.bias
-    measured = {math.copysign(1, at.lower): at for at in measured_places(bias, tolerance)}
-    for sign in (1, -1):
-        shown = beyond(bias, sign, tolerance)
-        if sign in measured:
-            at = measured[sign]
-            yield replace(
-                PointBias.of(bias, at.point, first),
-                lower=at.lower,
-                upper=at.upper,
-                neighbours=at.neighbours,
-                bias=at.bias,
-            )
-        elif shown.any():
-            yield PointBias.of(bias, most_rows(bias, shown), first)
-
-
-def _overlooked(detectable: Detectable | None, tolerance: float, n: int) -> Overlooked | None:
-    if detectable is None:
+def _overlooked(missed: Missed, tolerance: float, n: int) -> Overlooked | None:
+    detectable, groups, shift = missed.detectable, missed.groups, missed.shift
+    if detectable is None and groups is None:
         return None
-    shift = detectable.worst.shift
     needed = None
     if math.isfinite(shift) and shift > tolerance:
         needed = two_digits(n * (shift / tolerance) ** 2)
+    if groups is not None:
+        return Overlooked(
+            shift, groups.where, groups.share, rows_needed=needed, of_class=groups.name
+        )
+    assert detectable is not None
     return Overlooked(
         shift=shift,
         where=detectable.worst.where,

@@ -37,7 +37,6 @@ from itrust.render.text import task_line as task_line
 from itrust.render.text import task_sentence as task_sentence
 from itrust.render.text import task_title as task_title
 from itrust.render.text import told as told
-from itrust.render.text import untold_facts as untold_facts
 from itrust.render.text import validation_sentence as validation_sentence
 from itrust.render.text import verdict_line as verdict_line
 from itrust.render.text import watch_gate_words as watch_gate_words

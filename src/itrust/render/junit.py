@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Asked, Audit, MulticlassAudit, gate
+from itrust.auditing import Asked, Audit, gate
 from itrust.render.text import check_lines, watch_check_lines
 from itrust.watch import WatchReport, watch_gate
 
@@ -25,7 +25,7 @@ def writable(text: str) -> str:
 
 
 def junit_xml(
-    audit: Audit | MulticlassAudit,
+    audit: Audit,
     name: str,
     asked: Asked = "any",
     robust_to: Mapping[str, float] | None = None,

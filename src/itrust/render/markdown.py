@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from itrust._core import printable
-from itrust.auditing import Asked, Audit, MulticlassAudit, gate
+from itrust.auditing import Asked, Audit, gate
 from itrust.bias import SIGN, PartBias
 from itrust.render.text import (
     by_cluster,
@@ -47,7 +47,7 @@ def _entity(character: str) -> str:
 
 
 def summary_markdown(
-    audit: Audit | MulticlassAudit,
+    audit: Audit,
     name: str,
     asked: Asked = "any",
     robust_to: Mapping[str, float] | None = None,
@@ -58,7 +58,7 @@ def summary_markdown(
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
         for check in found.checks[1:]
     ]
-    if isinstance(audit, MulticlassAudit):
+    if audit.classes:
         on, clusters = classes_judged_on(audit), ""
     else:
         on, clusters = judged_on(audit), by_cluster(audit)
@@ -129,9 +129,9 @@ def _in_cell(lines: list[str]) -> str:
     return "<br>".join(escaped_words(line) for line in lines)
 
 
-def _parts(audit: Audit | MulticlassAudit) -> list[tuple[str, PartBias]]:
+def _parts(audit: Audit) -> list[tuple[str, PartBias]]:
     """Groups and slices that are shown to be miscalibrated; of several classes with the class."""
-    if isinstance(audit, Audit):
+    if not audit.classes:
         return [(str(part.where), part) for part in audit.diagnosis.shown]
     found = [
         (f"{class_words(own.name)} where {part.where}", part)
@@ -141,7 +141,7 @@ def _parts(audit: Audit | MulticlassAudit) -> list[tuple[str, PartBias]]:
     return sorted(found, key=lambda own: -abs(own[1].at_least))
 
 
-def _shown(audit: Audit | MulticlassAudit) -> list[str]:
+def _shown(audit: Audit) -> list[str]:
     """Groups and slices that are shown to be miscalibrated."""
     parts = _parts(audit)
     lines = [

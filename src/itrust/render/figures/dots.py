@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from itrust._core import Result, rounded
-from itrust.auditing import ClassesComparison, ClassMatrix, Comparison, MulticlassAudit
+from itrust.auditing import Audit, ClassMatrix, Comparison
 from itrust.balance import Resemblance
 from itrust.calibration import Detectable, MulticlassResult, SampleSize, WitnessResult
 from itrust.recalibrate import RecalibrationTable
@@ -181,7 +181,7 @@ def _scores(title: str, rows: Sequence[Any], second: Panel, breaks: Sequence[int
 
 
 @dots_of.register
-def _(result: MulticlassAudit) -> Dots:
+def _(result: Audit) -> Dots:
     means = [part.mean for part in result.parts]
     panel = Panel(
         f"observed - predicted, {100 * (1 - result.alpha):g} % for all classes at once",
@@ -206,14 +206,6 @@ def _(result: ClassMatrix) -> Dots:
     )
     names = [f"rows of {pair.label} give {pair.taken_for}" for pair in told]
     return Dots("Which class is taken for which", names, [panel])
-
-
-@dots_of.register
-def _(result: ClassesComparison) -> Dots:
-    losses = Panel("log loss", [m.log_loss for m in result.models], written="{:.4f}".format)
-    return _scores(
-        f"{len(result.models)} models on the same {result.n:,} rows", result.models, losses
-    )
 
 
 def _assumed(way: Estimate) -> str:

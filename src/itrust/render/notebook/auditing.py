@@ -9,14 +9,12 @@ from itrust._core import signed_in
 from itrust.auditing import (
     FAMILY,
     Audit,
-    ClassesComparison,
     ClassMatrix,
-    ClassPart,
     Comparison,
     Difference,
-    MulticlassAudit,
     Overall,
     PairBias,
+    Part,
 )
 from itrust.bias import SIGN
 from itrust.overturn import NumberRobustness
@@ -41,6 +39,8 @@ MAX_PAIRS = 20
 @as_html.register
 def audit_card(audit: Audit) -> str:
     """Show the verdict, the conditions, tasks, and groups and slices that are off."""
+    if audit.classes:
+        return classes_card(audit)
     test, overall = audit.test, audit.overall
     conditions = [
         ("Overall calibration", _overall_pvalue(overall), f"ECE {overall.ece:.4f}"),
@@ -74,7 +74,7 @@ def audit_card(audit: Audit) -> str:
 
 
 def _overall_pvalue(overall: Overall) -> str:
-    return "none" if overall.test.refused is not None else f"{overall.pvalue:.3g}"
+    return "none" if math.isnan(overall.pvalue) else f"{overall.pvalue:.3g}"
 
 
 @as_html.register
@@ -123,8 +123,7 @@ def _differences(found: Sequence[Difference]) -> list[tuple[str, ...]]:
     ]
 
 
-@as_html.register
-def classes_card(audit: MulticlassAudit) -> str:
+def classes_card(audit: Audit) -> str:
     """Show the verdict over all classes, every class, pairs, tasks, and where classes are off."""
     classes = [
         (str(part.name), *_class_cells(part), html.number(part.test.pvalue, ".3g"))
@@ -132,8 +131,9 @@ def classes_card(audit: MulticlassAudit) -> str:
     ]
     shown = [(part.name, own) for part in audit.parts for own in part.diagnosis.shown]
     shown.sort(key=lambda pair: -abs(pair[1].at_least))
+    assert audit.pairs is not None
     off = [(class_words(name), *part_cells(own)) for name, own in shown[:MAX_PARTS]]
-    pairs = [_pair_cells(pair) for pair in audit.taken_for.shown[:MAX_PARTS]]
+    pairs = [_pair_cells(pair) for pair in audit.pairs.shown[:MAX_PARTS]]
     parts = [
         html.sentence(audit.summary),
         html.sentence(f"{audit.sentence} {audit.action}"),
@@ -157,7 +157,7 @@ def classes_card(audit: MulticlassAudit) -> str:
     return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
 
 
-def _untold(audit: MulticlassAudit) -> list[str]:
+def _untold(audit: Audit) -> list[str]:
     found = audit.robustness
     if found is None or found.untold is None:
         return []
@@ -168,7 +168,7 @@ CLASS_HEAD = ["class", "rows", "predicted", "observed", "bias", "interval", "p g
 PAIR_HEAD = ["rows of", "give", "on average", "expected", "difference", "interval", "adjusted p"]
 
 
-def _class_cells(part: ClassPart) -> tuple[str, ...]:
+def _class_cells(part: Part) -> tuple[str, ...]:
     """Rows and the mean of a class, as far as they are told."""
     mean, predicted = part.mean, f"{part.mean.predicted:.3f}"
     if part.rows is None:
@@ -206,27 +206,4 @@ def matrix_card(found: ClassMatrix) -> str:
         f"{len(found.shown)} of {len(found.pairs)} pairs of classes are mixed up",
         html.table(PAIR_HEAD, [_pair_cells(pair) for pair in ordered[:MAX_PAIRS]]),
         html.notes(["intervals and p-values hold for all pairs at once"]),
-    )
-
-
-@as_html.register
-def classes_comparison_card(comparison: ClassesComparison) -> str:
-    """Show models of several classes and paired differences."""
-    models = [
-        (
-            m.name,
-            *(html.number(v, ".4f") for v in (m.accuracy, m.brier, m.log_loss, m.ece)),
-            _short(m.test.pvalue),
-        )
-        for m in comparison.models
-    ]
-    tasks = [(m.name, *task_cells(task)) for m in comparison.models for task in m.tasks]
-    return html.card(
-        f"{len(comparison.models)} models on the same {comparison.n:,} rows",
-        html.table(["model", "accuracy", "Brier", "log loss", "ECE", "p all classes"], models),
-        html.table(["model", *TASK_HEAD], tasks),
-        html.table(
-            ["difference in", "of", "value", "interval", ""], _differences(comparison.differences)
-        ),
-        html.notes(["ECE is that of the class with the largest probability"]),
     )

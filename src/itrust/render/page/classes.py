@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from itrust._core import printable
-from itrust.auditing import CLASSES_SCHEMA, MIN_CELL, MulticlassAudit, tone_of
+from itrust.auditing import MIN_CELL, Audit, tone_of
 from itrust.render.page.content import (
     TASK_TONES,
     refuse_undisclosed,
@@ -29,16 +29,16 @@ EDGES = (0.5, 1.0, 2.0)  # of the colours, in tolerances
 
 def is_of_classes(audit: object) -> bool:
     """Whether it is an audit of several classes, or the dict of one."""
-    if isinstance(audit, MulticlassAudit):
-        return True
-    return isinstance(audit, Mapping) and audit.get("schema") == CLASSES_SCHEMA
+    if isinstance(audit, Audit):
+        return bool(audit.classes)
+    return isinstance(audit, Mapping) and bool(audit.get("classes"))
 
 
 def classes_content(
-    audit: MulticlassAudit | Mapping[str, Any] | Any, *, min_cell: int | None = None
+    audit: Audit | Mapping[str, Any] | Any, *, min_cell: int | None = None
 ) -> dict[str, Any]:
     """Gather what the page shows. Nothing is computed but where lines are drawn."""
-    if isinstance(audit, MulticlassAudit):
+    if isinstance(audit, Audit):
         shown = audit
         if min_cell is not None or audit.withheld is None:
             shown = audit.disclosed(MIN_CELL if min_cell is None else min_cell)
@@ -67,11 +67,11 @@ def classes_content(
             }
             for part in parts
         ],
-        "top": _curve(found["overall"]["top"]["curve"]),
+        "top": _curve(found["overall"]["curve"]),
         "matrix": _matrix(found),
-        "pairs": [
-            k for k, pair in enumerate(found["taken_for"]["pairs"]) if _is_shown(pair, alpha)
-        ][:MAX_PAIRS],
+        "pairs": [k for k, pair in enumerate(found["pairs"]["pairs"]) if _is_shown(pair, alpha)][
+            :MAX_PAIRS
+        ],
         "most": {"groups": MAX_GROUPS, "slices": MAX_SLICES, "places": MAX_PAIRS},
         "steps": [found["tolerance"] * times for times in EDGES],
         "side": SIDE,
@@ -127,7 +127,7 @@ def _curve(curve: Mapping[str, Any]) -> dict[str, Any]:
 
 def _matrix(found: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """For rows of each class and each other class: which pair it is, and its colour."""
-    own = found["taken_for"]
+    own = found["pairs"]
     index = {(pair["label"], pair["taken_for"]): k for k, pair in enumerate(own["pairs"])}
     names, alpha, tolerance = own["classes"], found["alpha"], found["tolerance"]
     rows = []

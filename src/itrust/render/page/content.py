@@ -49,7 +49,7 @@ WORD = re.compile(r"\S{81,}")  # no page has room for such a word
 def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> dict[str, Any]:
     """Gather what the page shows. Nothing is computed: all numbers are in the audit."""
     found = _facts(audit, min_cell)
-    charts = found["charts"]
+    charts = found["parts"][0]["charts"]
     gathered = {
         "audit": {name: part for name, part in found.items() if name != "provenance"},
         "tone": tone_of(found["verdict"]).name,
@@ -251,9 +251,9 @@ def _parts(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Groups and slices, the largest shown bias first."""
     rows = []
     for kind in ("group", "slice"):
-        table = found["diagnosis"][f"{kind}s"]
+        table = found["parts"][0]["diagnosis"][f"{kind}s"]
         for k, part in enumerate([] if table is None else table[f"{kind}s"]):
-            path = f"diagnosis.{kind}s.{kind}s.{k}"
+            path = f"parts.0.diagnosis.{kind}s.{kind}s.{k}"
             rows.append({"kind": kind, "path": path, **_forest_row(part, table["alpha"])})
     return sorted(rows, key=_near_end, reverse=True)
 
@@ -298,7 +298,7 @@ def _findings(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:
-    diagnosis = found["diagnosis"]
+    diagnosis = found["parts"][0]["diagnosis"]
     groups = diagnosis["groups"] or {"notes": []}
     sources = (
         found["test"]["notes"],
@@ -307,7 +307,7 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
         diagnosis["slices"]["notes"],
     )
     said = [note for notes in sources for note in notes]
-    undrawn = found["charts"]["undrawn"]
+    undrawn = found["parts"][0]["charts"]["undrawn"]
     if undrawn:
         said.append(
             f"no curve is drawn along {counted(len(undrawn), 'other number')}: those of what was "

@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from itrust._core import counted, rounded, shown_name, signed, signed_in, write_whole
-from itrust.auditing import TONES, Audit, MulticlassAudit
+from itrust.auditing import TONES, Audit
 from itrust.render.page.classes import classes_content, is_of_classes
 from itrust.render.page.content import content
 from itrust.render.page.library import CompiledTemplates, chart_library
@@ -31,7 +31,7 @@ HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def write(
-    audit: Audit | MulticlassAudit | Mapping[str, Any],
+    audit: Audit | Mapping[str, Any],
     path: str | os.PathLike[str],
     *,
     min_cell: int | None = None,
@@ -40,7 +40,7 @@ def write(
 
     Parameters
     ----------
-    audit : Audit, MulticlassAudit or dict
+    audit : Audit or dict
         What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
     path : str or path
         Where to write; written whole or not at all.
@@ -65,12 +65,12 @@ def write(
     return write_whole(Path(path), page(audit, min_cell=min_cell))
 
 
-def page(audit: Audit | MulticlassAudit | Mapping[str, Any], *, min_cell: int | None = None) -> str:
+def page(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> str:
     """Make the page as text.
 
     Parameters
     ----------
-    audit : Audit, MulticlassAudit or dict
+    audit : Audit or dict
         What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
     min_cell : int, optional
         As for `write`.
@@ -84,7 +84,6 @@ def page(audit: Audit | MulticlassAudit | Mapping[str, Any], *, min_cell: int | 
         told = classes_content(audit, min_cell=min_cell)
         script = _inline(own_file("classes.js"))
         return assembled("classes.html.j2", told, told["audit"], own_file("classes.css"), [script])
-    assert not isinstance(audit, MulticlassAudit)
     return rendered(content(audit, min_cell=min_cell))
 
 
@@ -157,7 +156,7 @@ def _chart_data(told: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: told[name] for name in ("opening", "forest")}
     methods = (audit["recalibration"] or {"recalibrations": []})["recalibrations"]
     drawn = [{name: row[name] for name in RECALIBRATED} for row in methods]
-    return {**settings, **chosen, "recalibrations": drawn, **audit["charts"]}
+    return {**settings, **chosen, "recalibrations": drawn, **audit["parts"][0]["charts"]}
 
 
 def _style() -> str:

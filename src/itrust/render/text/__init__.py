@@ -48,7 +48,7 @@ from itrust.render.text.multiclass import (
     pair_words,
     place_words,
 )
-from itrust.render.text.overturning import overturning_facts, untold_facts
+from itrust.render.text.overturning import overturning_facts
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
 from itrust.render.text.validation import validation_sentence
@@ -120,7 +120,6 @@ __all__ = [
     "task_title",
     "tasks",
     "told",
-    "untold_facts",
     "validation",
     "validation_sentence",
     "verdict_line",

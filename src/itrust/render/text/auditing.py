@@ -17,7 +17,7 @@ from itrust._core import (
     signed,
     wrapped,
 )
-from itrust.auditing import Audit, Check, Comparison, Gate, Missed, MulticlassAudit, Verdict
+from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
 from itrust.bias import SIGN, GroupTable, PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
@@ -53,6 +53,10 @@ MAX_EVIDENCE = 5  # in the message of an assertion
 @as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
+    if audit.classes:
+        from itrust.render.text.multiclass import classes_told
+
+        return classes_told(audit, width)
     head = [*wrapped(audit.summary, width, "", "  ")]
     head += ["", verdict_line(audit.verdict, width)]
     head += wrapped(audit.sentence, width, "  ")
@@ -115,7 +119,7 @@ def gate_words(found: Gate) -> str:
     return f"gate {'closed' if found.closed else 'open'}: {why}"
 
 
-def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict | None) -> str:
+def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
     """Say why an audit is not good enough: what closes the gate, what shows it, what to do."""
     if found.closed:
         first = gate_words(found)
@@ -268,9 +272,9 @@ def judged_on(audit: Audit) -> str:
     return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
-def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
+def check_lines(check: Check, audit: Audit) -> list[str]:
     """Say what one check of the gate found."""
-    if isinstance(audit, MulticlassAudit):
+    if audit.classes:
         from itrust.render.text.multiclass import class_check_lines
 
         return class_check_lines(check, audit)
@@ -311,6 +315,7 @@ def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
     refuted = found.refutes(audit.alpha)
+    assert found.test is not None
     if found.test.refused is not None:
         return [f"{IMPOSSIBLE if refuted else 'no p-value'}; {scores}"]
     answer = "rejected" if refuted else "not rejected"

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from itrust._core import counted, rounded, shown_name, signed_in, wrapped
 from itrust.auditing import (
     FAMILY,
+    Audit,
     Check,
-    ClassesComparison,
     ClassMatrix,
-    ClassPart,
-    MulticlassAudit,
     PairBias,
     PairGroup,
+    Part,
 )
 from itrust.bias import SIGN
 from itrust.render.showing import WIDTH, as_text
@@ -28,7 +27,6 @@ from itrust.render.text.auditing import (
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.layout import TextPart, fitted, laid_out, more, seconds, spelt
 from itrust.render.text.overturning import TITLE, untold_words
-from itrust.render.text.tasks import task_sentence
 from itrust.render.text.verdict import class_words, untold
 
 MAX_TOLD = 5  # of findings and pairs
@@ -39,8 +37,7 @@ PAIRS = (
 )
 
 
-@as_text.register
-def classes_told(audit: MulticlassAudit, width: int = WIDTH) -> str:
+def classes_told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
     head = [*wrapped(audit.summary, width, "", "  ")]
     head += ["", verdict_line(audit.verdict, width)]
@@ -60,9 +57,9 @@ def classes_told(audit: MulticlassAudit, width: int = WIDTH) -> str:
     return "\n".join([*head, *body, "", *foot])
 
 
-def classes_summary(audit: MulticlassAudit) -> str:
+def classes_summary(audit: Audit) -> str:
     """Say in one line what is there: rows, classes, accuracy and confidence."""
-    mean = audit.overall.top.mean
+    mean = audit.overall.mean
     ends = mean.lower, mean.upper
     accuracy, confidence = (rounded(value, *ends) for value in (mean.observed, mean.predicted))
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
@@ -73,9 +70,9 @@ def classes_summary(audit: MulticlassAudit) -> str:
     )
 
 
-def classes_missed_words(audit: MulticlassAudit) -> str:
+def classes_missed_words(audit: Audit) -> str:
     """Say how small a bias of a class would have been shown, and what was not asked."""
-    found = audit.missed
+    found = audit.missed.groups
     if found is None:
         return "how small a bias of a class would have been shown is not known"
     told = f"a bias of {found.everywhere:.2g} of any class in all rows"
@@ -91,7 +88,7 @@ def classes_missed_words(audit: MulticlassAudit) -> str:
     )
 
 
-def class_line(part: ClassPart) -> str:
+def class_line(part: Part) -> str:
     """The mean of one class: prediction, rate, bias and interval."""
     mean = part.mean
     if part.rows is None:
@@ -104,7 +101,7 @@ def class_line(part: ClassPart) -> str:
     )
 
 
-def _class_table(audit: MulticlassAudit, width: int) -> Iterator[str]:
+def _class_table(audit: Audit, width: int) -> Iterator[str]:
     """One line for each class; in a narrow terminal two."""
     parts = audit.parts[:MAX_CLASSES]
     names = [spelt(str(part.name)) for part in parts]
@@ -128,7 +125,7 @@ def _pvalue(value: float) -> str:
     return "none" if math.isnan(value) else f"{value:.3g}"
 
 
-def classes_sections(audit: MulticlassAudit) -> list[TextPart]:
+def classes_sections(audit: Audit) -> list[TextPart]:
     """Say what was asked and what was found, part by part."""
     found = []
     if audit.tasks:
@@ -139,7 +136,7 @@ def classes_sections(audit: MulticlassAudit) -> list[TextPart]:
         *found,
         TextPart("classes", "Each class against the rest", _after_classes(audit)),
         TextPart("diagnosis", "Where a class is shown to be miscalibrated", _diagnosis(audit)),
-        TextPart("taken for", "Which class is taken for which", _pairs(audit.taken_for)),
+        TextPart("taken for", "Which class is taken for which", _pairs(audit)),
         TextPart("test", f"All classes given {given}", _test(audit)),
         TextPart("overall", "Overall calibration", _overall(audit)),
         TextPart("missed", "What this audit could have missed", [classes_missed_words(audit)]),
@@ -148,7 +145,7 @@ def classes_sections(audit: MulticlassAudit) -> list[TextPart]:
     ]
 
 
-def _overturning(audit: MulticlassAudit) -> list[TextPart]:
+def _overturning(audit: Audit) -> list[TextPart]:
     """Why it is not told what would overturn what was found, unless that was left out."""
     found = audit.robustness
     if found is None or found.untold is None:
@@ -156,7 +153,7 @@ def _overturning(audit: MulticlassAudit) -> list[TextPart]:
     return [TextPart("robustness", TITLE, [untold_words(found.untold)])]
 
 
-def _after_classes(audit: MulticlassAudit) -> list[str]:
+def _after_classes(audit: Audit) -> list[str]:
     lines = list(more(len(audit.parts) - MAX_CLASSES))
     shown = len(audit.shown_classes)
     if shown:
@@ -164,7 +161,7 @@ def _after_classes(audit: MulticlassAudit) -> list[str]:
     return [*lines, "no class by itself is shown to be miscalibrated by the test"]
 
 
-def _diagnosis(audit: MulticlassAudit) -> list[str]:
+def _diagnosis(audit: Audit) -> list[str]:
     """Groups and slices of all classes, the largest shown biases first."""
     found = [(part.name, own) for part in audit.parts for own in part.diagnosis.shown]
     found.sort(key=lambda pair: -abs(pair[1].at_least))
@@ -211,7 +208,13 @@ def place_words(place: PairGroup) -> str:
     )
 
 
-def _pairs(found: ClassMatrix) -> list[str]:
+def _pairs(audit: Audit) -> list[str]:
+    assert audit.pairs is not None
+    return pairs_lines(audit.pairs)
+
+
+def pairs_lines(found: ClassMatrix) -> list[str]:
+    """Say which classes are taken for which, and where."""
     shown, places = found.shown, found.places
     lines = [pair_words(pair) for pair in shown[:MAX_TOLD]]
     lines += more(len(shown) - MAX_TOLD)
@@ -220,7 +223,7 @@ def _pairs(found: ClassMatrix) -> list[str]:
     return lines or ["no pair of classes is shown to be mixed up more than the model expects"]
 
 
-def _test(audit: MulticlassAudit) -> list[str]:
+def _test(audit: Audit) -> list[str]:
     test, alpha = audit.test, audit.alpha
     answer = "rejected" if audit.judgement.refuted else "not rejected"
     told = "no p-value" if math.isnan(test.pvalue) else f"p {test.pvalue:.3g}"
@@ -238,7 +241,7 @@ def _test(audit: MulticlassAudit) -> list[str]:
     return lines
 
 
-def _overall(audit: MulticlassAudit) -> list[str]:
+def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     if math.isnan(found.pvalue):
         answer = "all classes together: no p-value"
@@ -250,19 +253,19 @@ def _overall(audit: MulticlassAudit) -> list[str]:
         answer = f"all classes together {word}: p {found.pvalue:.3g}{own}"
     scores = (
         f"Brier {found.brier:.4f}, log loss {found.log_loss:.4f}, ECE of the top label "
-        f"{found.top.ece:.4f}"
+        f"{found.ece:.4f}"
     )
     return [f"{answer}; {scores}"]
 
 
-def classes_judged_on(audit: MulticlassAudit) -> str:
+def classes_judged_on(audit: Audit) -> str:
     """Say which covariates an audit of several classes was given."""
     names = audit.test.names
     told = ", ".join(map(shown_name, names[:MAX_NAMES])) or "the predictions alone"
     return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
-def classes_notes(audit: MulticlassAudit) -> list[str]:
+def classes_notes(audit: Audit) -> list[str]:
     """Say how to read it, and what makes it again."""
     made = (
         f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed "
@@ -277,7 +280,7 @@ def classes_notes(audit: MulticlassAudit) -> list[str]:
     return [FAMILY, SIGN, made, *withheld, *(f"note: {note}" for note in audit.test.notes)]
 
 
-def joined_words(audit: MulticlassAudit) -> list[str]:
+def joined_words(audit: Audit) -> list[str]:
     """Say which classes are told together only, and why; nothing where there are none."""
     gone = [class_words(part.name) for part in audit.parts if part.rows is None]
     if audit.withheld is None or not gone:
@@ -286,7 +289,7 @@ def joined_words(audit: MulticlassAudit) -> list[str]:
     return [f"rows and rates of {' and '.join(gone)} are withheld: {few}"]
 
 
-def class_check_lines(check: Check, audit: MulticlassAudit) -> list[str]:
+def class_check_lines(check: Check, audit: Audit) -> list[str]:
     """Say what one check of the gate found about an audit of several classes."""
     if check.key == "verdict":
         lines = [f"{audit.verdict}: {audit.sentence}"]
@@ -299,7 +302,7 @@ def class_check_lines(check: Check, audit: MulticlassAudit) -> list[str]:
     return lines if check.is_asked else ["this gate does not ask about it", *lines]
 
 
-def class_found(part: ClassPart, audit: MulticlassAudit) -> list[str]:
+def class_found(part: Part, audit: Audit) -> list[str]:
     """Say what was found about one class: the test, the mean, groups and slices."""
     shown = part.test.pvalue <= audit.alpha
     answer = "rejected" if shown else "not rejected"
@@ -313,44 +316,5 @@ def class_found(part: ClassPart, audit: MulticlassAudit) -> list[str]:
 @as_text.register
 def _(found: ClassMatrix, width: int = WIDTH) -> str:
     """The pairs that are shown, and where."""
-    lines = ["Which class is taken for which", *(f"  {line}" for line in _pairs(found)), PAIRS]
+    lines = ["Which class is taken for which", *(f"  {line}" for line in pairs_lines(found)), PAIRS]
     return fitted("\n".join(map(spelt, lines)), width)
-
-
-@as_text.register
-def _(comparison: ClassesComparison, width: int = WIDTH) -> str:
-    """Models and paired differences."""
-    names = max(len("model"), *(len(spelt(model.name)) for model in comparison.models))
-    lines = [f"{'model':<{names}}  accuracy    Brier  log loss      ECE  p all classes"]
-    lines += [
-        f"{spelt(m.name):<{names}}  {m.accuracy:>8.4f} {m.brier:>8.4f}  {m.log_loss:>8.4f} "
-        f"{m.ece:>8.4f}  {m.test.pvalue:>13.3g}"
-        for m in comparison.models
-    ]
-    lines += _task_lines(comparison, names)
-    lines += [
-        "",
-        f"differences, first minus second, {100 * (1 - comparison.alpha):g} % intervals each",
-    ]
-    for part in comparison.differences:
-        told = f"{'*' if part.clear else ' '} {part.what}: {part.first} - {part.second} "
-        if not math.isnan(part.value):
-            told += f"{part.value:+.4g} ({part.lower:+.4g} to {part.upper:+.4g})"
-        lines.append(f"{told}{part.note}")
-    lines.append("* excludes 0. ECE is that of the class with the largest probability.")
-    return fitted("\n".join(map(spelt, lines)), width)
-
-
-def _task_lines(comparison: ClassesComparison, names: int) -> Iterator[str]:
-    for k, task in enumerate(comparison.models[0].tasks):
-        yield ""
-        if task.withheld is not None:
-            yield f"{task.name}   {task_sentence(task)}"
-            continue
-        yield f"{task.name}   (with labels {task.from_labels:.5g})"
-        for m in comparison.models:
-            own = m.tasks[k]
-            yield (
-                f"  {spelt(m.name):<{names}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
-                f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
-            )

@@ -238,13 +238,6 @@ def untold_words(why: Untold) -> str:
     return f"of the evidence against the model this is not known: {why.value}"
 
 
-def untold_facts(found: Overturning | None) -> dict[str, Any] | None:
-    """Give why nothing is told about what would overturn an audit, ready for JSON."""
-    if found is None or found.untold is None:
-        return None
-    return {"untold": found.untold.value, "sentence": untold_words(found.untold)}
-
-
 def overturning_facts(audit: Audit) -> dict[str, Any] | None:
     """Give what would overturn an audit, with its sentences, ready for JSON."""
     found = audit.robustness

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import InputError, Rng, Setting, did_you_mean, listed
+from itrust._core import InputError, Rng, Setting, did_you_mean, listed, shown
 from itrust.bias import names_of
 from itrust.calibration import validation
 from itrust.data import (
+    FileRows,
+    Rows,
     Sample,
     Scan,
     a_kind,
@@ -19,7 +21,6 @@ from itrust.data import (
     is_frame,
     is_model,
     names_of_frame,
-    of_two_classes,
 )
 from itrust.tasks import Task, as_tasks
 
@@ -29,7 +30,7 @@ Tasks = Sequence[Task | str] | Task | str
 class Commission(NamedTuple):
     """What is to be audited."""
 
-    source: Sample | Scan
+    source: Any
     names: tuple[str, ...]
     tasks: list[Task]
     grades: str | None = None
@@ -46,7 +47,7 @@ def asked_of(
     rng: Rng,
 ) -> Commission:
     """Tell a sample from a model with its rows; a slip is answered with the right call."""
-    if isinstance(sample, Sample | Scan):
+    if isinstance(sample, Rows | FileRows):
         return _graded(_of_sample(sample, X, y, tasks, on, model_settings), grades, "level")
     if not is_model(sample) or X is None or y is None:
         raise _slip(sample, X, y)
@@ -60,7 +61,7 @@ def asked_of(
         columns = [*chosen, *needed]
     model: Any = sample
     given = {name: value for name, value in model_settings.items() if value is not None}
-    made = of_two_classes(Sample.from_estimator(model, X, y, on=columns, rng=rng, **given))
+    made = at_hand(Sample.from_estimator(model, X, y, on=columns, rng=rng, **given))
     names = made.names[: len(chosen)] if by_name else made.names
     return _graded(Commission(made, names, wanted), grades, given.get("missing", "error"))
 
@@ -112,7 +113,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
 
 
 def _of_sample(
-    sample: Sample | Scan,
+    sample: Any,
     X: object,
     y: object,
     tasks: Tasks,
@@ -129,18 +130,47 @@ def _of_sample(
     if X is not None and not (isinstance(tasks, tuple) and not tasks):
         raise InputError("the tasks stand there twice, by position and by name", argument="tasks")
     wanted = as_tasks(tasks if X is None else X)
-    if on is None:
-        return Commission(sample, tuple(sample.names), wanted)
+    rows = sample if isinstance(sample, Scan) else at_hand(sample)
+    return Commission(rows, tuple(rows.names) if on is None else known_names(rows, on), wanted)
+
+
+def at_hand(rows: object) -> Any:
+    """Rows in memory with labels; of two classes the second against the first, with a note."""
+    # A scan of several classes knows them and loads its rows compactly.
+    if isinstance(rows, FileRows) and rows.several:
+        rows = rows.load()
+    if not isinstance(rows, Rows) or not rows.several:
+        return checked_sample(rows)
+    if len(rows.classes) > 2:
+        return rows
+    first, second = rows.classes
+    note = f"labels {shown(second)} count as 1, {shown(first)} as 0"
+    single = rows.outcome(1)
+    return single.replaced(dropped=(*single.dropped, *rows.rescaled, note))
+
+
+def known_names(rows: Any, on: Any) -> tuple[str, ...]:
+    """Names of covariates that the rows have, or an error with the closest one."""
     names = names_of(on)
     for name in names:
-        if name not in sample.names:
+        if name not in rows.names:
             raise InputError(
                 "there is no covariate {value}; {guess}",
                 argument="name",
                 value=name,
-                details={"guess": did_you_mean(name, sample.names)},
+                details={"guess": did_you_mean(name, rows.names)},
             )
-    return Commission(sample, names, wanted)
+    return names
+
+
+def refuse_binary_settings(**given: object) -> None:
+    """Raise where something was asked for that exists for two classes only."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                "{argument} is for two classes: take one of them with sample.one_class(name)",
+                argument=name,
+            )
 
 
 def _slip(first: object, X: object, y: object) -> InputError:

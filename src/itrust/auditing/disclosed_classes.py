@@ -13,7 +13,7 @@ only, so they are one column of the tables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -21,86 +21,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from itrust._core import BoolArray, IntArray
+from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosed_charts import disclosed_bins
 from itrust.auditing.disclosed_points import shared_step
-from itrust.auditing.disclosure import Disclosure
-from itrust.auditing.multiclass.comparison import ClassesComparison
-from itrust.auditing.multiclass.parts import ClassPart
-from itrust.auditing.multiclass.taken import ClassMatrix
+from itrust.auditing.disclosure import Disclosure, Withheld
+from itrust.auditing.pairs import ClassMatrix
+from itrust.auditing.parts import Part
 from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
 from itrust.bias import GroupBias, PartBias, Slice
-from itrust.calibration import ClassResult, Finding, TakenFor
+from itrust.calibration import Finding, TakenFor
 from itrust.data import PREDICTION, Everywhere, MulticlassSample, Points, Predicate
 from itrust.tasks import Indicator, Ratio, TaskResult
 
 if TYPE_CHECKING:
-    from itrust.auditing.multiclass.audits import MulticlassAudit
+    from itrust.auditing.audits import Audit
 
 NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
 NEAR = 1e-7
 
 
-@dataclass(frozen=True)
-class ClassesWithheld:
-    """How many entries of an audit of several classes are not shown.
-
-    Attributes
-    ----------
-    min_cell : int
-        Rows of a class, and of the others, that have to stand behind what is shown.
-    groups, slices, findings, bins, pairs, points, tasks : int
-        Entries of each kind, all classes together.
-    classes : int
-        Classes whose rows are not told: those of few rows, and others that would tell them.
-    shown : int
-        Of the groups and slices, those that are shown to be miscalibrated.
-    """
-
-    min_cell: int
-    groups: int = 0
-    slices: int = 0
-    findings: int = 0
-    bins: int = 0
-    pairs: int = 0
-    points: int = 0
-    tasks: int = 0
-    classes: int = 0
-    shown: int = 0
-
-    @property
-    def total(self) -> int:
-        """Number of entries that are not shown."""
-        counted = {part.name for part in fields(self)} - {"min_cell", "shown"}
-        return sum(getattr(self, name) for name in counted)
-
-    def to_dict(self) -> dict[str, int]:
-        """Give the counts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Every attribute, and "total".
-        """
-        return {**vars(self), "total": self.total}
-
-
-def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
+def disclosed_classes(audit: Audit, min_cell: int) -> Audit:
     """Take out of an audit what fewer than `min_cell` rows of a class or of others carry."""
     least = Disclosure(min_cell).min_cell  # refuses what is no number of rows
     if audit.whole is not None and audit.withheld is not None:
         return disclosed_classes(audit.whole, max(least, audit.withheld.min_cell))
+    whole_pairs = audit.pairs
+    assert whole_pairs is not None
     rule = _Rule.of(audit, least)
     kept = tuple(rule.part(k, part) for k, part in enumerate(audit.parts))
-    pairs = rule.pairs(audit.taken_for)
+    pairs = rule.pairs(whole_pairs)
     evidence = [own for item in audit.evidence for own in rule.evidence(item)]
     tasks = tuple(rule.task(task) for task in audit.tasks)
-    missed = audit.missed
+    missed = audit.missed.groups
     if missed is not None and missed.where is not None and rule.is_few(missed.where):
         missed = replace(missed, where=None)
     unseen = audit.judgement.overlooked
     if unseen is not None and unseen.where is not None and rule.is_few(unseen.where):
         unseen = replace(unseen, where=None)
-    top, few_bins = disclosed_bins(audit.overall.top.curve, least)
+    top, few_bins = disclosed_bins(audit.overall.curve, least)
     classes = tuple(part.test for part in kept)
 
     def gone(name: str) -> int:
@@ -114,14 +72,14 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
         }
         return int(sum(map(counts[name], audit.parts)) - sum(map(counts[name], kept)))
 
-    places = len(audit.taken_for.places) - len(pairs.places)
-    withheld = ClassesWithheld(
+    places = len(whole_pairs.places) - len(pairs.places)
+    withheld = Withheld(
         min_cell=least,
         groups=gone("groups"),
         slices=gone("slices"),
         findings=gone("findings"),
         bins=gone("bins") + few_bins,
-        pairs=len(audit.taken_for.pairs) - len(pairs.pairs) + places,
+        pairs=len(whole_pairs.pairs) - len(pairs.pairs) + places,
         points=sum(_is_point(own) for own in audit.evidence) - sum(map(_is_point, evidence)),
         tasks=sum(task.withheld is not None for task in tasks),
         classes=len(rule.joined),
@@ -136,9 +94,9 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
             pairs=tuple(own for own in audit.test.pairs if rule.taken(own)),
             together=rule.findings(audit.test.together),
         ),
-        overall=replace(audit.overall, top=replace(audit.overall.top, curve=top)),
-        taken_for=pairs,
-        missed=missed,
+        overall=replace(audit.overall, curve=top),
+        pairs=pairs,
+        missed=replace(audit.missed, groups=missed),
         judgement=replace(audit.judgement, evidence=tuple(evidence), overlooked=unseen),
         tasks=tasks,
         comparison=rule.comparison(audit.comparison),
@@ -165,7 +123,7 @@ class _Rule:
     joined: frozenset[int]  # classes that are told together only
 
     @classmethod
-    def of(cls, audit: MulticlassAudit, least: int) -> _Rule:
+    def of(cls, audit: Audit, least: int) -> _Rule:
         sample = audit.sample
         points = sample.points
         k = len(audit.classes)
@@ -221,7 +179,7 @@ class _Rule:
         rest = [int(own.sum()) - counts[0], int((~own).sum()) - counts[1]]
         return min(counts) < self.least or any(0 < count < self.least for count in rest)
 
-    def part(self, k: int, part: ClassPart) -> ClassPart:
+    def part(self, k: int, part: Part) -> Part:
         if self.least == 1:
             return part
         groups = part.diagnosis.groups
@@ -278,7 +236,7 @@ class _Rule:
             return True
         return any((leaf, k) in self.cells for leaf in where.leaves())
 
-    def findings(self, test: ClassResult) -> ClassResult:
+    def findings(self, test: Any) -> Any:
         k = self.classes.index(test.name) if test.name in self.classes else None
         kept = tuple(
             replace(
@@ -310,7 +268,7 @@ class _Rule:
         whole = isinstance(pair.where, Everywhere)
         return whole or not (hidden or few or self.is_few(pair.where))
 
-    def comparison(self, found: ClassesComparison | None) -> ClassesComparison | None:
+    def comparison(self, found: Comparison | None) -> Comparison | None:
         """Models on the same rows, without numbers that few rows stand behind."""
         if found is None or self.least == 1:
             return found
@@ -318,16 +276,19 @@ class _Rule:
             replace(
                 model,
                 tasks=tuple(self.task(task) for task in model.tasks),
-                test=replace(
-                    model.test,
-                    classes=tuple(self.findings(own) for own in model.test.classes),
-                    together=self.findings(model.test.together),
-                    pairs=tuple(own for own in model.test.pairs if self.taken(own)),
-                ),
+                test=self._test(model.test),
             )
             for model in found.models
         )
         return replace(found, models=models)
+
+    def _test(self, test: Any) -> Any:
+        return replace(
+            test,
+            classes=tuple(self.findings(own) for own in test.classes),
+            together=self.findings(test.together),
+            pairs=tuple(own for own in test.pairs if self.taken(own)),
+        )
 
     def pairs(self, found: ClassMatrix) -> ClassMatrix:
         """The matrix without classes of few rows, and groups without cells that are hidden."""

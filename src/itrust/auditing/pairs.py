@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from itrust._core import AnyArray, FloatArray, IntArray, Result, plain
 from itrust.bias import GroupBias, near_end
 from itrust.calibration import student_quantile, student_tail
-from itrust.data import Design, MulticlassSample, Predicate
+from itrust.data import Design, MulticlassSample, Predicate, design_variance
 from itrust.nulls import class_edges
 
 MAX_WORK = 2e9  # rows times classes times draws
@@ -374,7 +374,7 @@ def _standard_errors(
         if design.is_simple:
             found[:, b] = np.square(shares).sum(axis=0)
         else:
-            found[:, b] = design.linearised_variance(shares.T)
+            found[:, b] = [design_variance(design, column) for column in shares.T]
     return np.asarray(np.maximum(np.sqrt(found), law.sd))
 
 

@@ -207,7 +207,7 @@ def test_many_levels_are_groups_of_the_most_frequent_ones(tmp_path):
     pq.write_table(rows, tmp_path / "zips.parquet", row_group_size=999)
     scan = it.scan(tmp_path / "zips.parquet", label="y", prob="p", on="zip", categories="zip")
     memory, files = (it.audit(r, draws=39, rng=0, charts=False) for r in (scan.load(), scan))
-    assert_alike(told(memory)["diagnosis"], told(files)["diagnosis"])
+    assert_alike(told(memory)["parts"][0]["diagnosis"], told(files)["parts"][0]["diagnosis"])
     groups = files.diagnosis.groups
     assert len(groups) == 500
     assert any("its 500 most frequent ones are groups" in note for note in groups.notes)
@@ -244,7 +244,7 @@ def test_windows_of_any_size_give_the_same_audit(both, folder, monkeypatch):
     monkeypatch.setattr("itrust.data.files.WINDOW_ROWS", 617)
     again = audited(it.scan(folder, **ROLES), charts=False)
     assert again.test.pvalue == both[1].test.pvalue
-    assert_alike(told(again)["diagnosis"], told(both[1])["diagnosis"])
+    assert_alike(told(again)["parts"][0]["diagnosis"], told(both[1])["parts"][0]["diagnosis"])
 
 
 @pytest.mark.usefixtures("few_at_hand")

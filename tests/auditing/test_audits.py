@@ -26,17 +26,17 @@ def audit() -> Audit:
 
 
 def verdict(audit: Audit, **changes):
-    parts = {
+    part = {name: changes.pop(name) for name in ("mean", "diagnosis") if name in changes}
+    settings = {
         "test": audit.test,
-        "mean": audit.overall.mean,
-        "diagnosis": audit.diagnosis,
         "missed": audit.missed,
         "tasks": audit.tasks,
         "alpha": 0.05,
         "tolerance": 0.05,
         **changes,
     }
-    return judge(**parts)
+    parts = [replace(audit.parts[0], test=settings["test"], **part)]
+    return judge(parts=parts, **settings)
 
 
 def silent(audit: Audit):
@@ -108,7 +108,10 @@ def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
     likely = abs(first.estimate(audit.tolerance))
     assert f"{likely:.3f}, as it was picked out for its size)" in audit.sentence
     told = audit.to_dict()
-    parts = [*told["diagnosis"]["groups"]["groups"], *told["diagnosis"]["slices"]["slices"]]
+    parts = [
+        *told["parts"][0]["diagnosis"]["groups"]["groups"],
+        *told["parts"][0]["diagnosis"]["slices"]["slices"],
+    ]
     estimates = {json.dumps(part["where"]): part["estimate"] for part in parts}
     for item in told["evidence"]:
         if item["kind"] in ("group", "slice"):
@@ -134,7 +137,7 @@ def walked(found):
 def test_whatever_an_audit_marks_excludes_0(audit):
     told = audit.to_dict()
     seen = 0
-    parts = told["diagnosis"]
+    parts = told["parts"][0]["diagnosis"]
     for table in (parts["groups"], parts["slices"]):
         for part in table.get("groups", table.get("slices")):
             assert (part["at_least"] != 0) == (part["pvalue"] <= table["alpha"])
@@ -151,7 +154,7 @@ def test_whatever_an_audit_marks_excludes_0(audit):
 def test_whatever_a_chart_marks_excludes_0():
     sample = it.simulate.survey(700, rng=1).sample
     told, seen = it.audit(sample, draws=39, rng=0, charts=True).to_dict(), []
-    for chart in walked(told["charts"]):
+    for chart in walked(told["parts"][0]["charts"]):
         if "flagged" in chart:
             for low, high, flag in zip(
                 chart["lower"], chart["upper"], chart["flagged"], strict=True
@@ -268,7 +271,7 @@ def test_parts_are_those_of_their_own_functions(audit):
 def test_json_has_what_is_promised(audit):
     text = json.dumps(audit.to_dict(), allow_nan=False)
     found = json.loads(text)
-    assert found["schema"] == "itrust-audit/4"
+    assert found["schema"] == "itrust-audit/5"
     assert list(found)[:3] == ["schema", "version", "summary"]
     assert found["summary"]["text"] == audit.summary
     assert found["summary"]["bias"] == pytest.approx(np.mean(audit.sample.residuals))

@@ -68,7 +68,7 @@ def test_reliability_of_a_group_is_that_of_its_rows(found):
     own = it.scores.reliability_curve(part, bins)
     assert lines["g = a"].curve.observed == pytest.approx(own.observed)
     assert lines["g = a"].rows == rows.size == own.rows.sum()
-    told = found.to_dict()["charts"]["reliability_by_group"][0]
+    told = found.to_dict()["parts"][0]["charts"]["reliability_by_group"][0]
     assert told["group"] == "g = a"
     assert told["curve"]["predicted"] == pytest.approx(own.predicted, rel=1e-4)
 
@@ -113,7 +113,7 @@ def fifty():
 
 def test_of_fifty_covariates_the_pair_that_was_found_is_drawn_first(fifty):
     test = it.klce_test(fifty, draws=79, rng=0)
-    found = telling(test, SimpleNamespace(shown=()), 0.05)
+    found = telling(test, SimpleNamespace(shown=()), 0.05, refuted=test.refutes(0.05))
     drawn = charts_of(fifty, test, alpha=0.05, draws=39, seed=0, telling=found)
     maps = [(chart.across.name, chart.up.name) for chart in drawn.maps]
     assert maps[:3] == [("x31", "x44"), ("x31", "prediction"), ("x44", "prediction")]

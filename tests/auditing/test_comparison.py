@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import itrust as it
 from itrust._core import InputError
@@ -185,3 +186,26 @@ def test_few_labels_are_told_of_evenly_and_only_where_labels_count():
     notes = {part.what: part.note for part in found.differences}
     assert notes["Brier"] == notes["log loss"] == FEW_NOTE
     assert notes["mean(x), plug-in"] == ""
+
+
+def test_replicate_weights_give_the_error_of_differences_of_class_models():
+    """JK1 over 40 groups of alike rows; the jackknife of the mean difference, written out."""
+    rng = np.random.default_rng(4)
+    groups, size = 40, 10
+    unit = np.repeat(np.arange(groups), size)
+    p = rng.dirichlet([2, 2, 2], groups)[unit]
+    other = rng.dirichlet([2, 2, 2], groups)[unit]
+    y = np.array([rng.choice(3, p=row) for row in p])
+    sets = np.where(unit[:, None] == np.arange(groups), 0.0, groups / (groups - 1))
+    design = {"weights": np.ones(y.size), "replicate_weights": sets, "replicate_method": "jk1"}
+    design["cluster"] = unit
+    models = {"a": it.Sample(y, p, **design), "b": it.Sample(y, other, **design)}
+    found = it.compare(models, draws=39, rng=0).differences[0]
+    loss = [np.square(np.eye(3)[y] - own).sum(axis=1) / 2 for own in (p, other)]
+    gap = loss[0] - loss[1]
+    again = np.array([gap[unit != k].mean() for k in range(groups)])
+    error = np.sqrt((groups - 1) / groups * np.square(again - gap.mean()).sum())
+    half = scipy.stats.t.ppf(0.975, groups - 1) * error
+    assert found.value == pytest.approx(gap.mean())
+    assert (found.upper - found.lower) / 2 == pytest.approx(half, rel=1e-6)
+    assert error > 1.4 * gap.std() / np.sqrt(gap.size)  # what rows by themselves would say

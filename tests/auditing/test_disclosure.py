@@ -72,14 +72,14 @@ def test_what_was_left_out_is_counted(rare):
 
 def test_numbers_that_are_shown_are_those_of_the_whole_audit(rare):
     whole, shown = rare.to_dict(), rare.disclosed(10).to_dict()
-    by_name = {group["name"]: group for group in whole["diagnosis"]["groups"]["groups"]}
-    for group in shown["diagnosis"]["groups"]["groups"]:
+    by_name = {group["name"]: group for group in whole["parts"][0]["diagnosis"]["groups"]["groups"]}
+    for group in shown["parts"][0]["diagnosis"]["groups"]["groups"]:
         assert group == by_name[group["name"]]
     curves = {
         curve["name"]: [_without_neighbours(part) for part in curve["parts"]]
-        for curve in whole["charts"]["curves"]
+        for curve in whole["parts"][0]["charts"]["curves"]
     }
-    for curve in shown["charts"]["curves"]:
+    for curve in shown["parts"][0]["charts"]["curves"]:
         parts = [_without_neighbours(part) for part in curve["parts"]]
         assert all(part in curves[curve["name"]] for part in parts)
 
@@ -127,7 +127,10 @@ def test_everything_is_shown_when_told_so(rare):
 
 
 def test_curves_and_maps_rest_on_enough_rows(rare):
-    whole, told = rare.to_dict()["charts"], rare.disclosed(60).to_dict()["charts"]
+    whole, told = (
+        rare.to_dict()["parts"][0]["charts"],
+        rare.disclosed(60).to_dict()["parts"][0]["charts"],
+    )
 
     def smallest(charts):
         parts = [part for curve in charts["curves"] for part in curve["parts"]] + charts["maps"]

@@ -213,7 +213,8 @@ def lightly(template: Audit, sample: it.Sample) -> Audit:
         rates = {"predicted": sample.p[held].mean(), "observed": sample.y[held].mean()}
         made.append(replace(group, rows=int(held.sum()), **rates))
     diagnosis = replace(template.diagnosis, groups=replace(groups, groups=tuple(made)))
-    return replace(template, sample=sample, n=sample.n, overall=overall, diagnosis=diagnosis)
+    parts = (replace(template.parts[0], diagnosis=diagnosis),)
+    return replace(template, sample=sample, n=sample.n, overall=overall, parts=parts)
 
 
 def test_an_audit_made_by_hand_has_the_values_of_a_real_one(first, second):

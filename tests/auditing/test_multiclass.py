@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from itrust.auditing.multiclass.disclosure import joined_classes, withheld_cells
-from itrust.auditing.multiclass.judging import judge_classes
-from itrust.auditing.multiclass.parts import multiplied
-from itrust.auditing.multiclass.taken import class_matrix
 from scipy.stats import binom
 
 import itrust as it
 from itrust import auditing, render
 from itrust._core import InputError
-from itrust.auditing.parts import Diagnosis
+from itrust.auditing.disclosed_classes import joined_classes, withheld_cells
+from itrust.auditing.pairs import class_matrix
+from itrust.auditing.parts import Diagnosis, multiplied
+from itrust.auditing.verdict import judge
 from itrust.calibration import class_losses, mean_loss
 from itrust.render.page import page
 
@@ -123,7 +122,7 @@ def test_intervals_and_pvalues_over_all_classes_agree(audit):
     own = [part.mean for part in audit.parts]
     own += [group for part in audit.parts for group in part.diagnosis.groups]
     own += [found for part in audit.parts for found in part.diagnosis.slices]
-    own += list(audit.taken_for.pairs)
+    own += list(audit.pairs.pairs)
     assert any(item.pvalue <= audit.alpha for item in own)
     for item in own:
         assert (item.pvalue <= audit.alpha) == (item.lower > 0 or item.upper < 0)
@@ -147,7 +146,7 @@ def test_a_class_is_the_binary_analysis_with_its_share_of_alpha(audit, sample):
 
 def test_the_part_of_a_class_has_a_short_text(audit):
     bias = audit["tie"].mean.bias
-    assert str(audit["tie"]) == f"<ClassPart: 'tie', bias {bias:+.3f}, p 0.005>"
+    assert str(audit["tie"]) == f"<OutcomePart: 'tie', bias {bias:+.3f}, p 0.005>"
 
 
 def test_two_classes_are_the_binary_audit():
@@ -161,7 +160,7 @@ def test_two_classes_are_the_binary_audit():
     one, other = (it.audit(own, **settings).to_dict() for own in (several, binary))
     for name in ("pvalue", "verdict", "overall", "missed", "refuted"):
         assert one[name] == other[name]
-    assert one["diagnosis"]["groups"] == other["diagnosis"]["groups"]
+    assert one["parts"][0]["diagnosis"]["groups"] == other["parts"][0]["diagnosis"]["groups"]
     a = it.compare({"a": several, "b": several.with_predictions(p[:, ::-1])}, draws=99, rng=0)
     b = it.compare({"a": binary, "b": binary.with_predictions(p[:, 0])}, draws=99, rng=0)
     assert a.to_dict() == b.to_dict()
@@ -179,9 +178,9 @@ def test_permuting_classes_permutes_what_is_found(audit):
         ]
         np.testing.assert_allclose(twin.diagnosis.bias.values, part.diagnosis.bias.values)
     index = np.ix_(order, order)
-    assert np.allclose(other.taken_for.given, audit.taken_for.given[index])
-    assert np.allclose(other.taken_for.expected, audit.taken_for.expected[index])
-    assert other.overall.top.accuracy == audit.overall.top.accuracy
+    assert np.allclose(other.pairs.given, audit.pairs.given[index])
+    assert np.allclose(other.pairs.expected, audit.pairs.expected[index])
+    assert other.overall.mean.observed == audit.overall.mean.observed
     assert other.verdict is audit.verdict
 
 
@@ -198,8 +197,8 @@ def test_the_matrix_of_classes_is_the_double_loop(sample):
 
 
 def test_a_class_that_is_taken_for_another_is_shown_with_its_group(audit):
-    assert audit.taken_for.pair("tie", "win").is_shown
-    place = audit.taken_for.places[0]
+    assert audit.pairs.pair("tie", "win").is_shown
+    place = audit.pairs.places[0]
     assert (place.taken_for, place.label, str(place.where)) == ("win", "tie", "region = south")
 
 
@@ -269,8 +268,8 @@ def test_a_class_that_is_shown_where_the_test_does_not_reject_is_inconclusive(au
 
 
 def judged_again(audit, test):
-    limits = {"n": audit.n, "alpha": audit.alpha, "tolerance": audit.tolerance}
-    return judge_classes(test, audit.parts, audit.missed, (), **limits)
+    limits = {"alpha": audit.alpha, "tolerance": audit.tolerance}
+    return judge(test, audit.parts, audit.missed, (), **limits)
 
 
 def test_the_gate_has_a_check_for_each_class(audit, calibrated):
@@ -283,7 +282,9 @@ def test_the_gate_has_a_check_for_each_class(audit, calibrated):
 
 def test_what_is_missed_shrinks_with_the_root_of_the_rows(calibrated):
     many = it.audit(sample_of(2_000, seed=3), rng=0, draws=99)
-    assert many.missed.everywhere == pytest.approx(calibrated.missed.everywhere / 2, rel=0.05)
+    assert many.missed.groups.everywhere == pytest.approx(
+        calibrated.missed.groups.everywhere / 2, rel=0.05
+    )
 
 
 def test_few_rows_of_a_class_are_withheld_with_what_would_tell_them(audit):
@@ -432,7 +433,7 @@ def test_rows_of_a_class_below_the_fewest_are_told_on_no_surface(rare):
             and not re.search(r"neighbours|curve|seed|pvalue|missed.groups", path)
         }
 
-    assert {".parts.3.rows", ".taken_for.rows.3", ".test.classes.3.positives"} <= of_hidden(whole)
+    assert {".parts.3.rows", ".pairs.rows.3", ".test.classes.3.positives"} <= of_hidden(whole)
     assert not of_hidden(found)
     # What is left for a reader: n less all that is told is the sum of the hidden ones only.
     known = [own["rows"] for own in found["parts"] if own["rows"] is not None]
@@ -547,7 +548,7 @@ def test_rows_of_clusters_are_audited_by_the_design(sample):
     labels = [NAMES[k] for k in sample.codes]
     found = it.audit(it.MulticlassSample(labels, sample.p, rows, **given), draws=199, rng=0)
     assert found.test.clusters == 80
-    assert found.missed is None
+    assert found.missed.groups is None
     assert np.isnan(found.overall.pvalue)
     assert "not known" in str(found)
     few = {"classes": NAMES, "cluster": np.arange(800) // 200}

@@ -107,8 +107,8 @@ def contradictions(audit):
     ):
         yield "overall p below that given the covariates"
 
-    groups = (told["diagnosis"]["groups"] or {"groups": []})["groups"]
-    slices = told["diagnosis"]["slices"]["slices"]
+    groups = (told["parts"][0]["diagnosis"]["groups"] or {"groups": []})["groups"]
+    slices = told["parts"][0]["diagnosis"]["slices"]["slices"]
     parts = [*groups, *slices, *told["tasks"], told["summary"]]
     for part in parts:
         if part["pvalue"] is not None and (part["pvalue"] <= ALPHA) != excludes_0(part):
@@ -125,7 +125,7 @@ def contradictions(audit):
     rate = next((task for task in told["tasks"] if task["task"] == "prevalence()"), None)
     if rate is not None and excludes_0(rate) and not excludes_0(told["summary"]):
         yield "the rate is biased, and the first line does not show it"
-    for chart in (*told["charts"]["curves"], *told["charts"]["maps"]):
+    for chart in (*told["parts"][0]["charts"]["curves"], *told["parts"][0]["charts"]["maps"]):
         for line in chart.get("parts", [chart]):
             if any(line["flagged"]) and not refuted and test["pvalue"] is not None:
                 yield "a chart marks what the test does not reject"
@@ -167,7 +167,7 @@ def contradictions(audit):
 
 def _twice(audit, told):
     """Rows that are told twice, or with two estimates."""
-    tables = told["diagnosis"]
+    tables = told["parts"][0]["diagnosis"]
     parts = [*(tables["groups"] or {"groups": []})["groups"], *tables["slices"]["slices"]]
     own_parts, seen = [*(audit.diagnosis.groups or ()), *audit.diagnosis.slices], {}
     for part, own in zip(parts, own_parts, strict=True):
@@ -267,13 +267,13 @@ def _texts(audit, told, overall_no, refuted):
 
 def marked_charts(told):
     """Lines of curves, and maps, with a filled mark."""
-    curves = [line for curve in told["charts"]["curves"] for line in curve["parts"]]
-    return [own for own in (*curves, *told["charts"]["maps"]) if any(own["flagged"])]
+    curves = [line for curve in told["parts"][0]["charts"]["curves"] for line in curve["parts"]]
+    return [own for own in (*curves, *told["parts"][0]["charts"]["maps"]) if any(own["flagged"])]
 
 
 def _nowhere(told, terminal, html):
     """Words that deny a filled mark, or marks that no words speak of."""
-    pictures, bias = marked_charts(told), told["diagnosis"]["local_bias"]
+    pictures, bias = marked_charts(told), told["parts"][0]["diagnosis"]["local_bias"]
     points = bias["flagged_low"] + bias["flagged_high"]
     words = " ".join(shown(html))
     if re.search(r"\bnowhere\b", words, re.IGNORECASE) and (pictures or points):
@@ -360,16 +360,9 @@ def test_a_rejection_without_a_finding_says_so_everywhere():
     assert found.test.pvalue <= ALPHA
     doubtful = tuple(replace(one, pvalue=max(one.pvalue, 0.2)) for one in found.test.findings)
     test = replace(found.test, findings=doubtful)
-    judged = judge(
-        test,
-        found.overall.mean,
-        found.diagnosis,
-        found.missed,
-        found.tasks,
-        alpha=ALPHA,
-        tolerance=0.8,
-    )
-    silent = replace(found, test=test, judgement=judged)
+    parts = (replace(found.parts[0], test=test),)
+    judged = judge(test, parts, found.missed, found.tasks, alpha=ALPHA, tolerance=0.8)
+    silent = replace(found, test=test, parts=parts, judgement=judged)
     words = "the test rejects, but no single finding stands out"
     assert words in flat(str(silent))
     assert words in flat(page(silent, min_cell=1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SAVED = Path(__file__).parents[1] / "auditing" / "saved"
-NEWEST = SAVED / "itrust-audit-4.json"
+NEWEST = SAVED / "itrust-audit-5.json"
 
 
 def check(*given, **settings):
@@ -18,7 +18,7 @@ def check(*given, **settings):
 
 
 def test_an_audit_is_told_in_a_line():
-    line = f"{NEWEST.name}: itrust-audit/4 of itrust 0.1.0.dev0, 240 rows, miscalibrated"
+    line = f"{NEWEST.name}: itrust-audit/5 of itrust 0.1.0.dev0, 240 rows, miscalibrated"
     code, out, err = check(NEWEST.name, cwd=SAVED)
     assert (code, err) == (0, "")
     assert out.startswith(line)
@@ -28,7 +28,7 @@ def test_an_audit_is_told_in_a_line():
 def test_standard_input_is_read():
     code, out, _ = check("-", input=NEWEST.read_text())
     assert code == 0
-    assert out.startswith("standard input: itrust-audit/4")
+    assert out.startswith("standard input: itrust-audit/5")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

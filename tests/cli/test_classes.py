@@ -45,7 +45,7 @@ def test_a_file_of_several_classes_is_audited_everywhere(file, tmp_path):
     done = invoke("audit", str(file), *COMMON, "--prob", by_name, "--gate", "model", *places)
     assert done.exit_code == 1, _all(done)
     facts = json.loads(outputs["json"].read_text())
-    assert facts["schema"] == "itrust-classes/1"
+    assert facts["schema"] == "itrust-audit/5"
     assert facts["classes"] == list(NAMES)
     assert facts["verdict"] == "miscalibrated"
     assert f"--prob {by_name}" in facts["provenance"]["command"]
@@ -53,7 +53,7 @@ def test_a_file_of_several_classes_is_audited_everywhere(file, tmp_path):
         assert "miscalibrated" in path.read_text().lower()
     checked = invoke("check-json", str(outputs["json"]))
     assert checked.exit_code == 0
-    assert "itrust-classes/1" in _all(checked)
+    assert "itrust-audit/5" in _all(checked)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_bias_in_one_race_is_found_and_named_however_it_is_coded(options, name
     assert f"the bias is higher where {name} than elsewhere" in told
     assert f"* {name}" in told
     assert name in page
-    groups = {group["name"]: group for group in facts["diagnosis"]["groups"]["groups"]}
+    groups = {group["name"]: group for group in facts["parts"][0]["diagnosis"]["groups"]["groups"]}
     assert groups[name]["pvalue"] <= 0.05
     assert groups[name]["rows"] == (RACE == 2).sum()
     command = facts["provenance"]["command"]

@@ -185,7 +185,7 @@ def test_columns_in_names_of_folders_are_judged_on_as_any_other(folder):
     pa.parquet.write_table(pa.concat_tables(tables), "plain.parquet")
     plain = json.loads(audit("plain.parquet", *columns, *chosen).stdout)
     assert plain["pvalue"] == found["pvalue"]
-    assert plain["diagnosis"]["groups"] == found["diagnosis"]["groups"]
+    assert plain["parts"][0]["diagnosis"]["groups"] == found["parts"][0]["diagnosis"]["groups"]
     everything = audit("runs", *columns, "--on", "all", "--json", "-")
     assert json.loads(everything.stdout)["on"] == ["age", "year", "region"]
     assert "did you mean 'region'" in refused("runs", *columns, "--on", "regoin")

@@ -176,7 +176,7 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
             assert told == value, path
         else:
             assert float(number) == pytest.approx(value, rel=6e-3, abs=6e-4), path
-    for k, group in enumerate(found["diagnosis"]["groups"]["groups"]):
+    for k, group in enumerate(found["parts"][0]["diagnosis"]["groups"]["groups"]):
         told = seen[f"diagnosis.groups.groups.{k}.observed"]
         assert told == f"{group['observed']:.3f}"
     words = shown_text(text)
@@ -189,9 +189,9 @@ def test_the_worst_slice_has_the_estimate_of_the_audit_and_the_judged_rows(surve
     rates = {"predicted": 0.1, "observed": 0.2, "lower": 0.06, "upper": 0.14, "stderr": 0.02}
     part = replace(table[0], **rates, pvalue=0.001, rows=443, judged_on=226)
     slices = replace(table, slices=(part,))
-    words = shown_text(
-        report.page(replace(survey, diagnosis=replace(survey.diagnosis, slices=slices)))
-    )
+    first = survey.parts[0]
+    whole = replace(first, diagnosis=replace(first.diagnosis, slices=slices))
+    words = shown_text(report.page(replace(survey, parts=(whole,))))
     estimate = f"{part.estimate(survey.tolerance):+.3f}"
     assert estimate != f"{part.estimate():+.3f}"
     assert f"likely about {estimate}, as it was picked out for its size" in words
@@ -199,7 +199,7 @@ def test_the_worst_slice_has_the_estimate_of_the_audit_and_the_judged_rows(surve
 
 
 def test_curves_maps_and_bars_that_are_drawn_are_those_of_the_json(survey, text):
-    charts = json.loads(json.dumps(survey.disclosed().to_dict()))["charts"]
+    charts = json.loads(json.dumps(survey.disclosed().to_dict()))["parts"][0]["charts"]
     drawn = chart_data(text)
     assert {name: drawn[name] for name in charts} == charts
     more = {"alpha", "tolerance", "opening", "forest", "recalibrations"}
@@ -362,11 +362,11 @@ def test_five_pieces_of_evidence_are_told_and_the_others_folded(survey):
 
 def test_the_forest_holds_confirmed_slices_and_groups_the_largest_shown_bias_first(survey):
     kept = json.loads(json.dumps(survey.disclosed().to_dict()))
-    group = kept["diagnosis"]["groups"]["groups"][0]
+    group = kept["parts"][0]["diagnosis"]["groups"]["groups"][0]
     more = [{**group, "name": f"g = {k}", "lower": 0.001 * k, "upper": 0.9} for k in range(40)]
-    kept["diagnosis"]["groups"]["groups"] = more
+    kept["parts"][0]["diagnosis"]["groups"]["groups"] = more
     told = report.content(kept)["forest"]
-    confirmed = kept["diagnosis"]["slices"]["confirmed"]
+    confirmed = kept["parts"][0]["diagnosis"]["slices"]["confirmed"]
     kinds = [row["kind"] for row in told["rows"]]
     assert kinds == ["slice"] * confirmed + ["group"] * (30 - confirmed)
     assert told["rows"][confirmed]["name"] == "g = 39"

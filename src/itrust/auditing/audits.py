@@ -36,7 +36,15 @@ from itrust.auditing.measuring import (
 )
 from itrust.auditing.overturning import Overturning, overturning_of
 from itrust.auditing.pairs import ClassMatrix
-from itrust.auditing.parts import FAMILY, SCORES, Diagnosis, Missed, Overall, Part, Provenance
+from itrust.auditing.parts import (
+    FAMILY,
+    SCORES,
+    Diagnosis,
+    Missed,
+    OutcomePart,
+    Overall,
+    Provenance,
+)
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import (
@@ -102,7 +110,7 @@ class Audit(Result):
         Are the probabilities calibrated overall? Scores and the reliability curve.
     test : CalibrationResult or MulticlassResult
         Are they calibrated given the covariates, all outcomes together?
-    parts : tuple of Part
+    parts : tuple of OutcomePart
         One for each outcome: of two labels one, of several classes each against the rest. Each
         has its test, mean, curve, local bias, groups, slices and charts.
     missed : Missed
@@ -148,7 +156,7 @@ class Audit(Result):
     elapsed: float
     overall: Overall
     test: Any
-    parts: tuple[Part, ...]
+    parts: tuple[OutcomePart, ...]
     missed: Missed
     tasks: tuple[TaskResult, ...]
     judgement: Judgement
@@ -186,7 +194,7 @@ class Audit(Result):
             own.name for own in self.parts if self.classes and own.test.pvalue <= self.alpha
         )
 
-    def __getitem__(self, name: Any) -> Part:
+    def __getitem__(self, name: Any) -> OutcomePart:
         for part in self.parts:
             if part.name == name:
                 return part
@@ -199,7 +207,7 @@ class Audit(Result):
         )
 
     @property
-    def _only(self) -> Part:
+    def _only(self) -> OutcomePart:
         if len(self.parts) == 1:
             return self.parts[0]
         raise InputError("there are several classes: take the part of one with audit[name]")
@@ -399,7 +407,7 @@ class Audit(Result):
                 own["positives"] = None
         return found
 
-    def _part_facts(self, part: Part) -> dict[str, Any]:
+    def _part_facts(self, part: OutcomePart) -> dict[str, Any]:
         """One outcome, with the estimates of groups and slices at the tolerance of the audit."""
         test, found = part.test, part.diagnosis.to_dict()
         for name in ("groups", "slices"):
@@ -419,7 +427,7 @@ class Audit(Result):
             "charts": None if part.charts is None else self._chart_facts(part, part.charts),
         }
 
-    def _chart_facts(self, part: Part, charts: Charts) -> dict[str, Any]:
+    def _chart_facts(self, part: OutcomePart, charts: Charts) -> dict[str, Any]:
         """Every number of the charts in one place, those that other parts hold, too."""
         by_covariate: dict[str, list[Any]] = {}
         for group in part.diagnosis.groups or ():

@@ -26,7 +26,7 @@ from itrust.auditing.disclosed_charts import disclosed_bins
 from itrust.auditing.disclosed_points import shared_step
 from itrust.auditing.disclosure import Disclosure, Withheld
 from itrust.auditing.pairs import ClassMatrix
-from itrust.auditing.parts import Part
+from itrust.auditing.parts import OutcomePart
 from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
 from itrust.bias import GroupBias, PartBias, Slice
 from itrust.calibration import Finding, TakenFor
@@ -179,7 +179,7 @@ class _Rule:
         rest = [int(own.sum()) - counts[0], int((~own).sum()) - counts[1]]
         return min(counts) < self.least or any(0 < count < self.least for count in rest)
 
-    def part(self, k: int, part: Part) -> Part:
+    def part(self, k: int, part: OutcomePart) -> OutcomePart:
         if self.least == 1:
             return part
         groups = part.diagnosis.groups

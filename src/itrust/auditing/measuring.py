@@ -26,8 +26,8 @@ from itrust.auditing.parts import (
     GroupPower,
     MeanBias,
     Missed,
+    OutcomePart,
     Overall,
-    Part,
     Unknown,
     adjusted,
     multiplied,
@@ -95,7 +95,7 @@ class Measured:
 
     test: CalibrationResult | MulticlassResult
     overall: Overall
-    parts: tuple[Part, ...]
+    parts: tuple[OutcomePart, ...]
     missed: Missed
     tasks: tuple[TaskResult, ...]
     n: int
@@ -114,7 +114,7 @@ class Measured:
     ) -> Measured:
         """What was found about one outcome."""
         overall: Overall = others["overall"]
-        part = Part(
+        part = OutcomePart(
             name=rows.values[1],
             rows=positives,
             test=test,
@@ -385,13 +385,13 @@ def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 
 def _class_parts(
     sample: MulticlassSample, test: MulticlassResult, settings: AuditDraws
-) -> tuple[Part, ...]:
+) -> tuple[OutcomePart, ...]:
     """Measure every class against the rest."""
     binary = [sample.one_class(name) for name in sample.classes]
 
-    def measured(k: int) -> Part:
+    def measured(k: int) -> OutcomePart:
         own = binary[k]
-        return Part(
+        return OutcomePart(
             name=sample.classes[k],
             rows=int(own.y.sum()),
             test=test.classes[k],
@@ -468,7 +468,7 @@ def _errors(sample: Sample) -> dict[str, Any]:
 
 
 def _power_of_groups(
-    sample: MulticlassSample, parts: Sequence[Part], alpha: float
+    sample: MulticlassSample, parts: Sequence[OutcomePart], alpha: float
 ) -> GroupPower | None:
     """How small a bias of a class the intervals of its groups would have shown."""
     if not sample.design.rows_are_independent:

@@ -178,7 +178,7 @@ class Overall:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part:
+class OutcomePart:
     """What an audit found about one outcome: of two labels the positive one, or one class of many.
 
     Of several classes, p-values of the mean, of groups and of slices are multiplied by their
@@ -217,7 +217,7 @@ class Part:
 
     def __repr__(self) -> str:
         bias = "withheld" if self.rows is None else signed(self.mean.bias)
-        return f"<Part: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
+        return f"<OutcomePart: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
 
 
 class Unknown(StrEnum):

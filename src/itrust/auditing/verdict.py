@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from itrust._core import two_digits
-from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Part, Unknown
+from itrust.auditing.parts import Diagnosis, MeanBias, Missed, OutcomePart, Unknown
 from itrust.bias import (
     GroupBias,
     LocalBias,
@@ -322,7 +322,7 @@ def telling(
 
 def judge(
     test: CalibrationResult | MulticlassResult,
-    parts: Sequence[Part],
+    parts: Sequence[OutcomePart],
     missed: Missed,
     tasks: Sequence[TaskResult],
     *,
@@ -399,12 +399,12 @@ def _share_within(bias: LocalBias, tolerance: float) -> float:
 class _Gathered:
     """What shows a bias, of all outcomes, the largest first within each kind."""
 
-    parts: Sequence[Part]
+    parts: Sequence[OutcomePart]
     alpha: float
     tolerance: float
     refuted: bool
 
-    def _of(self, part: Part, item: Any) -> Evidence:
+    def _of(self, part: OutcomePart, item: Any) -> Evidence:
         return ClassEvidence(part.name, item) if len(self.parts) > 1 else item
 
     @cached_property
@@ -429,7 +429,7 @@ class _Gathered:
         item: Any = own.item if isinstance(own, ClassEvidence) else own
         return bool(abs(item.at_least) >= self.tolerance)
 
-    def _beyond(self, part: Part) -> Iterator[PointBias]:
+    def _beyond(self, part: OutcomePart) -> Iterator[PointBias]:
         """Points with a bias of the tolerance, measured on rows that did not pick them."""
         bias, first = part.diagnosis.bias, self._first(part)
         measured = {math.copysign(1, at.lower): at for at in measured_places(bias, self.tolerance)}
@@ -467,7 +467,7 @@ class _Gathered:
             pairs.sort(key=lambda own: own[1].pvalue)
         return [self._of(*pair) for pair in pairs]
 
-    def _first(self, part: Part) -> list[str]:
+    def _first(self, part: OutcomePart) -> list[str]:
         """Covariates that describe a point before others: those of what was found."""
         told = telling(part.test, part.diagnosis, self.alpha, refuted=self.refuted)
         return [name for names in told for name in names]

@@ -12,9 +12,9 @@ from itrust.auditing import (
     ClassMatrix,
     Comparison,
     Difference,
+    OutcomePart,
     Overall,
     PairBias,
-    Part,
 )
 from itrust.bias import SIGN
 from itrust.overturn import NumberRobustness
@@ -168,7 +168,7 @@ CLASS_HEAD = ["class", "rows", "predicted", "observed", "bias", "interval", "p g
 PAIR_HEAD = ["rows of", "give", "on average", "expected", "difference", "interval", "adjusted p"]
 
 
-def _class_cells(part: Part) -> tuple[str, ...]:
+def _class_cells(part: OutcomePart) -> tuple[str, ...]:
     """Rows and the mean of a class, as far as they are told."""
     mean, predicted = part.mean, f"{part.mean.predicted:.3f}"
     if part.rows is None:

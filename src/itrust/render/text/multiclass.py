@@ -11,9 +11,9 @@ from itrust.auditing import (
     Audit,
     Check,
     ClassMatrix,
+    OutcomePart,
     PairBias,
     PairGroup,
-    Part,
 )
 from itrust.bias import SIGN
 from itrust.render.showing import WIDTH, as_text
@@ -88,7 +88,7 @@ def classes_missed_words(audit: Audit) -> str:
     )
 
 
-def class_line(part: Part) -> str:
+def class_line(part: OutcomePart) -> str:
     """The mean of one class: prediction, rate, bias and interval."""
     mean = part.mean
     if part.rows is None:
@@ -302,7 +302,7 @@ def class_check_lines(check: Check, audit: Audit) -> list[str]:
     return lines if check.is_asked else ["this gate does not ask about it", *lines]
 
 
-def class_found(part: Part, audit: Audit) -> list[str]:
+def class_found(part: OutcomePart, audit: Audit) -> list[str]:
     """Say what was found about one class: the test, the mean, groups and slices."""
     shown = part.test.pvalue <= audit.alpha
     answer = "rejected" if shown else "not rejected"

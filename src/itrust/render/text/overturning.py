@@ -258,7 +258,7 @@ def overturning_facts(audit: Audit) -> dict[str, Any] | None:
             "title": task_words(own.task, task.positives),
             "sentence": number_sentence(own),
         }
-        for told, own, task in zip(facts["numbers"], found.numbers, audit.tasks, strict=True)
+        for told, own, task in zip(facts["numbers"], found.numbers, audit.tasks, strict=False)
     ]
     return facts
 

@@ -177,7 +177,7 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
         else:
             assert float(number) == pytest.approx(value, rel=6e-3, abs=6e-4), path
     for k, group in enumerate(found["parts"][0]["diagnosis"]["groups"]["groups"]):
-        told = seen[f"diagnosis.groups.groups.{k}.observed"]
+        told = seen[f"parts.0.diagnosis.groups.groups.{k}.observed"]
         assert told == f"{group['observed']:.3f}"
     words = shown_text(text)
     assert found["sentence"] in words

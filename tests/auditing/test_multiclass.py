@@ -227,7 +227,7 @@ def test_the_families_hold_their_level():
             own = sample.one_class(name)
             table = it.bias_groups(own, "region", alpha=0.2 / 3, draws=99, rng=seed)
             empty = it.bias.SliceTable(
-                slices=(), n=own.n, elapsed=0.0, min_rows=50, alpha=0.2 / 3, **_rest(table)
+                slices=(), n=own.n, min_rows=50, alpha=0.2 / 3, **_rest(table)
             )
             told = multiplied(Diagnosis(None, table, empty), 3, 0.2)
             shown |= bool(told.shown_groups)

@@ -32,7 +32,7 @@ from quote import keep
 RUNS = int(os.environ.get("RUNS", "500"))
 LEVEL_RUNS = int(os.environ.get("LEVEL_RUNS", "2000"))
 DRAWS = 199
-SLOW_RUNS = 20  # for what learns or tunes
+SLOW_RUNS = 20  # of the slow rivals
 SCAN_RUNS = min(RUNS, 20)  # for the scan, which takes a second or more
 ALPHA = 0.05
 
@@ -41,7 +41,6 @@ PRINTED = {
     500: {10: 0.006, 20: 0.069, 30: 0.242, 40: 0.426, 50: 0.534},
     1000: {10: 0.0, 20: 0.001, 30: 0.012, 40: 0.051, 50: 0.150},
 }
-LEARNED = (10, 50)  # dimensions at which the witness is tried
 LEVELS: dict[str, Callable[[int], simulate.Simulated]] = {
     "(a) the paper's design, n = 50": lambda k: simulate.papers_level_design(50, k),
     "(b) tight clusters, n = 500": lambda k: simulate.tight_clusters(500, k),
@@ -79,14 +78,11 @@ def papers_run(n: int, d: int, seed: int) -> dict[str, bool]:
     sample = simulate.papers_power_design(n, d, seed).sample
     checks = scores_of(sample, seed)
     last = [entry.name for entry in checks.entries].index(f"x{d}: trend")
-    found = {
+    return {
         **combinations(checks),
         "default kernel alone": rejects(checks.statistic),
         "oracle": rejects(checks.log_tails[last]),
     }
-    if seed < SLOW_RUNS and d in LEARNED:
-        found["witness"] = it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA
-    return found
 
 
 def level_run(name: str, seed: int) -> bool:
@@ -102,13 +98,7 @@ def alternative_run(name: str, strength: float, seed: int) -> dict[str, bool]:
         f"= {entry.name}": rejects(tails)
         for entry, tails in zip(checks.entries, checks.log_tails, strict=True)
     }
-    extra = {}
-    if strength == 1.0 and seed < SLOW_RUNS:
-        extra = {
-            "witness": it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
-            "tuned": it.tuned_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
-        }
-    return {**combinations(checks), "default": rejects(checks.statistic), **extra, **singles}
+    return {**combinations(checks), "default": rejects(checks.statistic), **singles}
 
 
 RIVALS: dict[str, Callable[[it.Sample, np.ndarray], float]] = {
@@ -179,7 +169,6 @@ def papers_table(pool: ProcessPoolExecutor) -> dict[str, Any]:
         "all entries alike",
         "sd scale, alike",
         "default kernel alone",
-        "witness",
         "oracle",
     )
     rows = []
@@ -214,7 +203,7 @@ def alternatives_table(pool: ProcessPoolExecutor) -> dict[str, Any]:
         best = min((key for key in full if key.startswith("= ")), key=lambda key: full[key])
         row = {"bias": name, "adaptive": full["adaptive"], "best": full[best]}
         row["best entry"] = best.removeprefix("= ")
-        row |= {title: full[title] for title in ("default", "tuned", "witness")}
+        row["default"] = full["default"]
         row["adaptive at 3/4"] = less["adaptive"]
         row["best at 3/4"] = min(less[key] for key in less if key.startswith("= "))
         rows.append(shown(row))

@@ -37,7 +37,6 @@ from sklearn.linear_model import LogisticRegression
 import itrust as it
 from itrust import nulls, recalibrate, scores, simulate, tasks
 from itrust.bias import HeldOut
-from itrust.calibration import Across
 from itrust.engines import Factor, Tiles
 from itrust.kernels import (
     RBF,
@@ -49,7 +48,6 @@ from itrust.kernels import (
     Matern,
     RationalQuadratic,
 )
-from pinned import only_with_pinned
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +128,6 @@ REPAIRS = {
     "histogram, 5": recalibrate.HistogramBinning(5),
     "multicalibration, discretised": recalibrate.Multicalibration(discretised=True),
 }
-FOLDS = {"folds": Across(3)}
 HELD_OUT = {"kernel": HeldOut(0.5)}
 SCORES = (scores.brier, scores.log_loss, scores.smooth_ece, scores.ece, scores.mce)
 BINS = {"width": scores.EqualWidth(7), "mass": scores.EqualMass(7)}
@@ -198,25 +195,6 @@ def findings_facts(findings):
         }
         for f in findings[:8]
     ]
-
-
-def witness(sample, **settings):
-    result = it.witness_test(sample, **SEEDED, **settings)
-    parts = [
-        {"rows": [p.learned_from, p.tested_on], "correlation": p.correlation, "pvalue": p.pvalue}
-        for p in result.parts
-    ]
-    return {"fisher or bonferroni": result.pvalue, "parts": parts}
-
-
-def tuned_test(sample):
-    return single_facts(it.tuned_test(sample, **SEEDED))
-
-
-def tuned_widths(sample):
-    found = it.tune_widths(sample)
-    widths = list(numbers_in(found.kernel.to_dict()).values())
-    return {"ratio": found.ratio, "start": found.start, "rows": found.rows, "widths": widths}
 
 
 def multiclass(y, p, x, **settings):
@@ -667,24 +645,6 @@ def record_files():
 
 
 @case
-def record_witness():
-    return {
-        **{title: witness(town(**variant)) for title, variant in VARIANTS.items()},
-        "across": witness(town(), **FOLDS),
-        "missing values": witness(gappy()),
-    }
-
-
-@case
-def record_tuning():
-    return {
-        "widths": tuned_widths(town(300)),
-        "missing values": tuned_widths(gappy(150)),
-        "test": tuned_test(town()),
-    }
-
-
-@case
 def record_multiclass():
     rng = np.random.default_rng(6)
     x = rng.normal(size=300)
@@ -887,8 +847,6 @@ def in_words(told):
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("audit")])
 def test_numbers_are_as_recorded(name):
-    if name == "witness":
-        only_with_pinned("scikit-learn")  # whose trees are the witness
     told = moved(name, numbers_of(name), recorded()[name])
     assert not told, in_words(told)
 

@@ -29,9 +29,6 @@ from itrust.calibration import multiclass_test as multiclass_test
 from itrust.calibration import null_sd as null_sd
 from itrust.calibration import sample_size as sample_size
 from itrust.calibration import scores as scores
-from itrust.calibration import tune_widths as tune_widths
-from itrust.calibration import tuned_test as tuned_test
-from itrust.calibration import witness_test as witness_test
 from itrust.data import Design as Design
 from itrust.data import MulticlassSample as MulticlassSample
 from itrust.data import Population as Population
@@ -85,7 +82,4 @@ __all__ = [
     "scores",
     "simulate",
     "tasks",
-    "tune_widths",
-    "tuned_test",
-    "witness_test",
 ]

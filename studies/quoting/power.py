@@ -46,7 +46,6 @@ def alternatives(found: Results) -> str:
         "best": "best single entry",
         "best entry": "which",
         "default": "default kernel",
-        "tuned": "tuned widths",
     }
     texts = ("bias", "best entry")
     return table(rows, {name: str if name in texts else share for name in rows[0]}, heads)
@@ -77,7 +76,7 @@ def levels(found: Results) -> str:
 def papers_side_by_side(found: Results) -> str:
     rows = [where(rows_of(found, "papers"), N=500, d=d) for d in (10, 30, 50)]
     heads = {"adaptive": "dictionary", "printed": "printed with the paper"}
-    shown = ("adaptive", "default kernel alone", "witness", "printed")
+    shown = ("adaptive", "default kernel alone", "printed")
     return table(rows, {"d": str} | dict.fromkeys(shown, share), heads)
 
 
@@ -90,7 +89,7 @@ def alternatives_side_by_side(found: Results) -> str:
         "best": "best single entry, with hindsight",
         "default": "default kernel",
     }
-    shown = ("adaptive", "best", "default", "tuned", "witness")
+    shown = ("adaptive", "best", "default")
     return table(rows, {"bias": str} | dict.fromkeys(shown, share), heads)
 
 
@@ -102,11 +101,6 @@ def small_groups(found: Results) -> str:
 @piece("power", "small groups missed by the best entry")
 def small_groups_by_the_best(found: Results) -> str:
     return share(where(rows_of(found, "alternatives"), bias="one small group")["best at 3/4"])
-
-
-@piece("power", "how far the witness is ahead")
-def witness_ahead(found: Results) -> str:
-    return share(max(row["adaptive"] - row["witness"] for row in rows_of(found, "alternatives")))
 
 
 @piece("power", "rivals side by side")

@@ -108,4 +108,4 @@ def test_other_tests_refuse_interval_nulls():
     with pytest.raises(InputError, match="interval null, which klce_test alone takes"):
         prepared_test(sample, null=nulls.Prudent(), draws=9)
     with pytest.raises(InputError, match="quadratic form is not monotone in the labels"):
-        it.tuned_test(sample, null=nulls.Prudent(), draws=9)
+        it.klce_test(sample, it.kernels.LocalKernel(), null=nulls.Prudent(), draws=9)

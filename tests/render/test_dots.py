@@ -50,12 +50,6 @@ def estimated():
             lambda r: [*r.by_region.values()],
         ),
         (
-            lambda: it.witness_test(sample(), **FEW),
-            "p-value",
-            lambda r: ["all folds", *(f"fold {k + 1}" for k in range(len(r.parts)))],
-            lambda r: [r.pvalue, *(part.pvalue for part in r.parts)],
-        ),
-        (
             classes,
             "adjusted p-value",
             lambda r: [str(r.together.name), *(str(part.name) for part in r.classes)],
@@ -69,7 +63,7 @@ def estimated():
         ),
         (compared, "Brier score", lambda r: [m.name for m in r], lambda r: [m.brier for m in r]),
     ],
-    ids=["detectable", "size", "witness", "classes", "estimate", "recalibrations"],
+    ids=["detectable", "size", "classes", "estimate", "recalibrations"],
 )
 def test_every_row_is_drawn_with_its_name_and_number(make, label, names, values):
     result = make()

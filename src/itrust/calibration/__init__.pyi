@@ -28,13 +28,6 @@ from itrust.calibration.interval import bound_findings as bound_findings
 from itrust.calibration.klce import klce2 as klce2
 from itrust.calibration.klce import klce_test as klce_test
 from itrust.calibration.klce import null_sd as null_sd
-from itrust.calibration.learned import Across as Across
-from itrust.calibration.learned import FoldResult as FoldResult
-from itrust.calibration.learned import Forward as Forward
-from itrust.calibration.learned import WitnessResult as WitnessResult
-from itrust.calibration.learned import tune_widths as tune_widths
-from itrust.calibration.learned import tuned_test as tuned_test
-from itrust.calibration.learned import witness_test as witness_test
 from itrust.calibration.multiclass import ClassFinding as ClassFinding
 from itrust.calibration.multiclass import ClassResult as ClassResult
 from itrust.calibration.multiclass import MulticlassResult as MulticlassResult

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from itrust._core import Result, rounded
 from itrust.auditing import Audit, ClassMatrix, Comparison
 from itrust.balance import Resemblance
-from itrust.calibration import Detectable, MulticlassResult, SampleSize, WitnessResult
+from itrust.calibration import Detectable, MulticlassResult, SampleSize
 from itrust.recalibrate import RecalibrationTable
 from itrust.render import html
 from itrust.render.figures.style import (
@@ -97,13 +97,6 @@ def _(result: MulticlassResult) -> Dots:
     parts = (result.together, *result.classes)
     panel = _pvalues("adjusted p-value", [part.pvalue for part in parts])
     return Dots("Calibration by class", [str(part.name) for part in parts], [panel], [1])
-
-
-@dots_of.register
-def _(result: WitnessResult) -> Dots:
-    names = ["all folds", *(f"fold {k + 1}" for k in range(len(result.parts)))]
-    panel = _pvalues("p-value", [result.pvalue, *(part.pvalue for part in result.parts)])
-    return Dots("Learned witness, by fold", names, [panel], [1])
 
 
 @dots_of.register
@@ -243,7 +236,7 @@ class DotsDisplay(Display):
     Attributes
     ----------
     result : Result
-        Of `detectable`, `sample_size`, `multiclass_test`, `witness_test`, of `Task.estimate`, of
+        Of `detectable`, `sample_size`, `multiclass_test`, of `Task.estimate`, of
         `resemblance`, of `recalibrate.compare`, or of `compare` without tasks.
     """
 

@@ -13,7 +13,6 @@ from itrust.calibration import (
     RegionPower,
     SampleSize,
     TakenFor,
-    WitnessResult,
 )
 from itrust.render import html
 from itrust.render.showing import as_html
@@ -75,25 +74,6 @@ def _(result: MulticlassResult) -> str:
         html.table(["class", "rows", "KLCE²", "p adjusted"], rows),
         html.table(["class", "p adjusted", "evidence"], told),
         html.notes([f"{result.draws:,} draws, seed {result.seed}", *result.notes]),
-    )
-
-
-@as_html.register
-def _(result: WitnessResult) -> str:
-    rows = [
-        [
-            f"{part.learned_from:,}",
-            f"{part.tested_on:,}",
-            html.number(part.correlation, "+.3f"),
-            f"{part.pvalue:.3g}",
-        ]
-        for part in result.parts
-    ]
-    return html.card(
-        f"p = {result.pvalue:.4g}",
-        _warnings(result.warnings),
-        html.table(["learned from", "tested on", "correlation", "p-value"], rows),
-        html.notes([f"{result.regressor}: {result.folds.meaning}", *result.notes]),
     )
 
 

@@ -20,7 +20,6 @@ from itrust.calibration import (
     SampleSize,
     Shape,
     TakenFor,
-    WitnessResult,
 )
 from itrust.data import Everywhere
 from itrust.nulls import IntervalNull
@@ -295,7 +294,7 @@ def _(result: Refusal, width: int = WIDTH) -> str:  # noqa: ARG001
     return refusal_words(result)
 
 
-def kind_text(result: CalibrationResult | WitnessResult) -> str:
+def kind_text(result: CalibrationResult) -> str:
     """Whether a p-value is exact, or what makes it approximate."""
     if result.is_exact:
         return "exact"
@@ -397,29 +396,6 @@ def classes_evidence(result: MulticlassResult) -> list[tuple[str, float, str]]:
         shown = result.together.evidence()[:MAX_TOLD_OF_A_CLASS]
         told = [("all", f.pvalue, str(f)) for f in shown]
     return told
-
-
-@as_text.register
-def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
-    kind = kind_text(result)
-    lines = [
-        "Can the errors be predicted?   H0: P(y = 1 | x, p) = p",
-        "",
-        f"  p-value         {result.pvalue:.4g}   ({kind}; {result.folds.meaning})",
-        f"  witness         {result.regressor}",
-        "",
-        "  correlation: of the witness with the residuals y - p of rows it has not seen",
-        "",
-        f"  {'learned from':>14} {'tested on':>10} {'correlation':>12} {'p-value':>8}",
-        *(
-            f"  {part.learned_from:>14,} {part.tested_on:>10,} {part.correlation:>+12.3f} "
-            f"{part.pvalue:>8.3g}"
-            for part in result.parts
-        ),
-        "",
-        f"  {counted(result.draws, 'draw')} a fold, seed {result.seed}, {seconds(result.elapsed)}",
-    ]
-    return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
 
 
 @as_text.register

@@ -139,7 +139,7 @@ oldest:                   ## the tests with the oldest versions that are allowed
 		constraints-oldest.txt constraints.txt >build/constraints-oldest.txt
 	$(PYTHON) -m venv --clear .venv-oldest
 	PIP_CONSTRAINT=$(CURDIR)/build/constraints-oldest.txt .venv-oldest/bin/python -m pip install \
-		--quiet --disable-pip-version-check -e '.[dask,duckdb,excel]' dask-expr fairlearn hypothesis lightgbm openpyxl \
+		--quiet --disable-pip-version-check -e '.[dask,excel]' dask-expr duckdb fairlearn hypothesis lightgbm openpyxl \
 		pandas patsy polars ppi-python probcal pytest pytest-xdist pyyaml selenium statsmodels
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
 	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n $(WORKERS) -q tests

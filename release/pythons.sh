@@ -29,7 +29,7 @@ for version in $1; do
     echo "--- Python $name ($path)"
     environment=build/pythons/$name
     if "$path" -m venv --clear "$environment" &&
-        install "$(ls dist/*.whl)[dask,duckdb,excel,stata]" fairlearn hypothesis jsonschema lightgbm openpyxl \
+        install "$(ls dist/*.whl)[dask,excel,stata]" duckdb fairlearn hypothesis jsonschema lightgbm openpyxl \
             pandas patsy polars ppi-python probcal pytest pytest-xdist pyyaml selenium statsmodels &&
         install --no-deps MCGrad &&
         sh release/installed.sh "$environment" "build/pythons/tests-$name" "$2"; then

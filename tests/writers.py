@@ -59,13 +59,6 @@ def as_sqlite(table, path):
     connection.close()
 
 
-def as_duckdb(table, path):
-    connection = pytest.importorskip("duckdb").connect(str(path))
-    connection.register("given", table)
-    connection.execute("CREATE TABLE homes AS SELECT * FROM given")
-    connection.close()
-
-
 WRITERS = {
     "a.parquet": lambda table, path: pa.parquet.write_table(table, path),
     "a.feather": lambda table, path: pa.feather.write_feather(table, str(path)),
@@ -76,5 +69,4 @@ WRITERS = {
     "a.jsonl": as_json_lines,
     "a.ndjson.gz": as_gzipped_json,
     "a.sqlite": as_sqlite,
-    "a.duckdb": as_duckdb,
 }

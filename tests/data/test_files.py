@@ -243,7 +243,7 @@ def test_row_groups_without_rows_are_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder, "holds no CSV, TSV, .* or DuckDB file"),
+        (lambda folder: folder, "holds no CSV, TSV, .* or SQLite file"),
         (lambda folder: folder / "none.parquet", "there is no file"),
         (lambda folder: str(folder / "*.parquet"), "no file matches"),
         (lambda folder: shutil.copy(__file__, folder / "a.docx"), "the ending must be one of"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import InputError
 from itrust.data import FORMATS, FilePart, FileSet, known_format
-from writers import WRITERS, as_csv, as_duckdb, as_spss, as_stata
+from writers import WRITERS, as_csv, as_spss, as_stata
 
 ROLES = dict(label="y", prob="p", on=["age", "race", "day"])
 ROWS = pa.table(
@@ -165,7 +165,6 @@ def test_a_wrong_ending_gets_one_sentence(name, tmp_path):
         ("a.dta", "pyreadstat", "stata"),
         ("a.sav", "pyreadstat", "spss"),
         ("a.xlsx", "fastexcel", "excel"),
-        ("a.duckdb", "duckdb", "duckdb"),
     ],
 )
 def test_without_its_package_a_format_names_the_line_that_installs_it(
@@ -182,7 +181,7 @@ def test_without_its_package_a_format_names_the_line_that_installs_it(
 def test_optional_packages_are_not_loaded_before_a_file_wants_them():
     code = (
         "import sys, itrust.data; "
-        "print([name for name in ('pyreadstat', 'fastexcel', 'duckdb') if name in sys.modules])"
+        "print([name for name in ('pyreadstat', 'fastexcel') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -561,8 +560,8 @@ def test_a_torn_gzip_is_one_sentence(tmp_path):
 HOSTILE = 'x"; DROP TABLE homes; --'
 
 
-@pytest.mark.parametrize("ending", ["sqlite", "duckdb"])
-def test_a_table_is_named_where_there_are_several(ending, tmp_path):
+def test_a_table_is_named_where_there_are_several(tmp_path):
+    ending = "sqlite"
     path = tmp_path / f"a.{ending}"
     hostile = '"' + HOSTILE.replace('"', '""') + '"'
     statements = [
@@ -571,12 +570,7 @@ def test_a_table_is_named_where_there_are_several(ending, tmp_path):
         "INSERT INTO homes VALUES (1, 0.5)",
         f"INSERT INTO {hostile} VALUES (7)",
     ]
-    if ending == "sqlite":
-        database(path, *statements)
-    else:
-        with pytest.importorskip("duckdb").connect(str(path)) as connection:
-            for statement in statements:
-                connection.execute(statement)
+    database(path, *statements)
     before = path.read_bytes()
     with pytest.raises(
         InputError,
@@ -595,16 +589,9 @@ def test_a_table_is_named_where_there_are_several(ending, tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("ending", ["sqlite", "duckdb"])
-def test_a_database_without_tables_is_one_sentence(ending, tmp_path):
-    path = tmp_path / f"a.{ending}"
-    if ending == "sqlite":
-        database(path, "CREATE TABLE a (b)", "DROP TABLE a")
-    else:
-        as_duckdb(ROWS, path)
-        with pytest.importorskip("duckdb").connect(str(path)) as connection:
-            connection.execute("DROP TABLE homes")
-    with pytest.raises(InputError, match=f"a.{ending} holds no table"):
+def test_a_database_without_tables_is_one_sentence(tmp_path):
+    path = database(tmp_path / "a.sqlite", "CREATE TABLE a (b)", "DROP TABLE a")
+    with pytest.raises(InputError, match=r"a\.sqlite holds no table"):
         read(path)
 
 

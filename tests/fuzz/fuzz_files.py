@@ -25,7 +25,7 @@ from fuzz.kit import Outcome, Target, flipped_bytes
 from itrust import InputError
 from itrust.cli.inputs import opened
 from itrust.data import FileSet, prepare_copy
-from writers import as_csv, as_duckdb, as_excel, as_json_lines, as_spss, as_sqlite, as_stata
+from writers import as_csv, as_excel, as_json_lines, as_spss, as_sqlite, as_stata
 
 ROWS = 60
 ROLES = dict(label="y", prob="p", on=["age", "race", "day"], missing="level")
@@ -270,6 +270,4 @@ TARGETS = [
     ),
     checksum_target("excel-checksums", partial(written, as_excel, ".xlsx"), ".xlsx", PLAIN),
     written_target("sqlite", as_sqlite, ".sqlite"),
-    written_target("duckdb", as_duckdb, ".duckdb"),
-    checksum_target("duckdb-checksums", partial(written, as_duckdb, ".duckdb"), ".duckdb", PLAIN),
 ]

@@ -38,8 +38,17 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.balance.results import PREDICTION, FeatureKind, Gap, Resemblance, RowDifference
-from itrust.balance.weights import RowPair, are_products, balance_features, pooled
+from itrust.balance.weights import (
+    PREDICTION,
+    FeatureKind,
+    Gap,
+    Resemblance,
+    RowDifference,
+    RowPair,
+    are_products,
+    balance_features,
+    pooled,
+)
 from itrust.data import (
     Design,
     Everywhere,

@@ -389,7 +389,7 @@ def group_plan(
             value=chosen,
             hint="name fewer covariates, or pass {} to put rare levels together",
             settings=[Setting("pool", 30)],
-            details={"chosen": ", ".join(chosen)},
+            chosen=", ".join(chosen),
         )
 
     def finished(averages: Averages) -> GroupTable:

@@ -486,7 +486,7 @@ def _points_of(other: object, sample: Sample) -> Points:
     lacking = [name for name in sample.names if name not in by_name]
     if lacking:
         problem, names = "the points lack {lacking}, which the sample has", listed(lacking)
-        raise InputError(problem, argument="points", value=lacking, details={"lacking": names})
+        raise InputError(problem, argument="points", value=lacking, lacking=names)
     for column in sample.columns:
         match = by_name[column.name]
         if match.is_category != column.is_category:

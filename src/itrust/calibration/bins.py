@@ -62,7 +62,7 @@ def rows_to_score(
             raise InputError(
                 "{argument} goes with arrays, as in score(y_true, y_prob); a {kind} holds all",
                 argument=name,
-                details={"kind": type(y_true).__name__},
+                kind=type(y_true).__name__,
             )
     return y_true
 
@@ -108,7 +108,7 @@ def _refuse_swapped(values: tuple[Any, ...], y_prob: object) -> None:
             "score(y_true, y_prob)",
             argument="label",
             value=values,
-            details={"known": listed(values)},
+            known=listed(values),
         )
 
 

@@ -181,7 +181,7 @@ class WithFindings:
             "there is no check {value}; {guess}",
             argument="name",
             value=name,
-            details={"guess": did_you_mean(name, known)},
+            guess=did_you_mean(name, known),
         )
 
 

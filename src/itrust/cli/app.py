@@ -51,7 +51,7 @@ Examples:
   zcat homes.csv.gz | itrust audit - --on age --json - | jq .pvalue
 
 FILE is CSV, TSV, JSON lines (these also .gz), Parquet, Feather,
-Stata, SPSS, Excel, SQLite, DuckDB, a folder or pattern of one of
+Stata, SPSS, Excel, SQLite, a folder or pattern of one of
 these, or - for standard input. A sheet or table is named as in
 homes.xlsx::2024. Options may stand in itrust.toml or under
 [tool.itrust] in pyproject.toml.

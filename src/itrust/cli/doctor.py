@@ -28,7 +28,6 @@ EXTRAS = {
     "torch": "losses",
     "pyreadstat": "Stata and SPSS files",
     "fastexcel": "Excel files",
-    "duckdb": "DuckDB files",
 }
 MISSING = "MISSING"
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

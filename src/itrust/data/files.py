@@ -78,7 +78,7 @@ def scan(
     ----------
     path : path, pattern ("folder/*.parquet"), folder, list of paths, or FileSet
         Parquet, Feather/Arrow, CSV, TSV and JSON lines (these three also gzipped), Stata, SPSS,
-        Excel, SQLite and DuckDB. A sheet or table is named behind its file, as in
+        Excel and SQLite. A sheet or table is named behind its file, as in
         "homes.xlsx::2024"; by default it is the first sheet, or the only table. Names of folders
         such as "year=2020", below the folder that is named, are columns. Files that change after
         the scan was made are refused.

@@ -299,7 +299,7 @@ def seen_here(piece: FileRows) -> FileRows:
                 "a Dask worker finds no {file} in {folder}; workers must see the files under the "
                 "same paths as this process",
                 file=place.name,
-                details={"folder": place.parent},
+                folder=place.parent,
             )
     return piece
 

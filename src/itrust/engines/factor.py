@@ -105,7 +105,7 @@ class Factor(Engine):
         tolerance = TOLERANCE if self.tolerance is None else self.tolerance
         if not 0 < tolerance < 1 or min(self.max_rank, self.pilot, self.chunk, threads) < 1:
             problem, engine = "{engine}: tolerance in (0, 1), the rest at least 1", repr(self)
-            raise InputError(problem, argument="engine", value=self, details={"engine": engine})
+            raise InputError(problem, argument="engine", value=self, engine=engine)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> LowRankPlan:
         # Landmarks come from random rows of the whole, always the same; no label is seen.
@@ -114,7 +114,7 @@ class Factor(Engine):
                 "{needy} needs all rows at once; use a Sample in memory (scan.load()) with "
                 "itrust.engines.Tiles()",
                 argument="engine",
-                details={"needy": needy},
+                needy=needy,
             )
         asked = self._asked_for(purpose, survey.n)
         with one_blas_thread():  # else the landmarks would depend on the number of threads

@@ -269,7 +269,7 @@ class Tally(Additive):
         if not self.positives.any() and len(self.other_labels) > 1:
             problem = "{argument}: no label is the positive one; the labels are {others}"
             others = listed(sorted(self.other_labels, key=str))
-            raise InputError(problem, argument="positive", details={"others": others})
+            raise InputError(problem, argument="positive", others=others)
         if pair_weight <= 0:
             problem = "{argument} are zero in all rows but at most one; two rows must count"
             raise InputError(problem, argument="weights")

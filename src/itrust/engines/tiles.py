@@ -230,7 +230,7 @@ class TiledOutcome(KernelOutcome):
                 "Bernoulli(), which is exact, or itrust.engines.Factor()",
                 argument="null",
                 count=n,
-                details={"most": MAX_DENSE_ROWS},
+                most=MAX_DENSE_ROWS,
             )
         root = np.sqrt(self.variances)
         matrix = self.plan.gram.block(ALL, ALL)

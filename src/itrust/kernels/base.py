@@ -253,7 +253,7 @@ class On(Kernel):
             if name not in by_name:
                 hint = did_you_mean(name, list(by_name)) if by_name else "it has no covariates"
                 problem = "the kernel names {value}, which the sample lacks; {guess}"
-                raise InputError(problem, argument="kernel", value=name, details={"guess": hint})
+                raise InputError(problem, argument="kernel", value=name, guess=hint)
         return [by_name[name] for name in self.names]
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own

@@ -93,7 +93,7 @@ class LocalKernel:
                 "out of the test)",
                 argument="x",
                 value=unused,
-                details={"unused": listed(unused)},
+                unused=listed(unused),
             )
         return resolved
 
@@ -162,7 +162,7 @@ def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
         if match is None or match.is_category != column.is_category:
             told = "is missing" if match is None else f"is a {match.kind}, not a {column.kind}"
             problem = "covariate {column} {told} in the other sample"
-            raise InputError(problem, argument="other", column=column.name, details={"told": told})
+            raise InputError(problem, argument="other", column=column.name, told=told)
     return tuple(by_name[column.name] for column in points.columns)
 
 

@@ -25,8 +25,7 @@ from itrust._core import (
     keyed_fractions,
 )
 from itrust.data import Rows, Sample, Source
-from itrust.nulls.base import RowwiseNull
-from itrust.nulls.simulated import Bernoulli, CategoryDraws, Rademacher, Replicates
+from itrust.nulls.base import Bernoulli, CategoryDraws, Rademacher, Replicates, RowwiseNull
 
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit

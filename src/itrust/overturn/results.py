@@ -51,14 +51,12 @@ def of_kind(found: Sequence[Found], kind: str, why: str = "it is not told") -> F
             return own
     known = [own.kind for own in found] or list(KINDS)
     if kind in known:
-        raise InputError(
-            "nothing is known of {value}: {why}", argument="kind", value=kind, details={"why": why}
-        )
+        raise InputError("nothing is known of {value}: {why}", argument="kind", value=kind, why=why)
     raise InputError(
         "there is no kind of violation {value}; the kinds are {known}",
         argument="kind",
         value=kind,
-        details={"known": listed(known)},
+        known=listed(known),
     )
 
 
@@ -127,7 +125,7 @@ class Tipping(Result):
                 "{argument} must be at least {neutral}, not {value}",
                 argument="size",
                 value=size,
-                details={"neutral": f"{self.neutral:g}"},
+                neutral=f"{self.neutral:g}",
             )
         at = int(np.searchsorted(self.sizes, size * (1 - 1e-12), side="left"))
         return float(self.pvalues[at]) if at < self.sizes.size else 1.0

@@ -245,7 +245,7 @@ def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
             value=lacking[0],
             hint="a model with other inputs begins a new segment: {}",
             settings=[Code("watch.new_model(reference)", "itrust watch start")],
-            details={"known": listed(rows.names) or "none"},
+            known=listed(rows.names) or "none",
         )
     for name, kind in schema.columns:
         found = rows.column(name).kind
@@ -255,7 +255,8 @@ def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
                 "same, with categories= or numbers= where values do not tell",
                 argument="batch",
                 column=name,
-                details={"found": found, "kind": kind},
+                found=found,
+                kind=kind,
             )
     for has, held, what in (
         (rows.weights is not None, schema.weighted, "weights"),
@@ -265,10 +266,8 @@ def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
             raise InputError(
                 "the batch has {found} and the reference has {kept}; give both the same",
                 argument="batch",
-                details={
-                    "found": what if has else f"no {what}",
-                    "kept": what if held else f"no {what}",
-                },
+                found=what if has else f"no {what}",
+                kept=what if held else f"no {what}",
             )
     if rows.names != schema.names:
         rows = rows.only(*schema.names) if schema.names else rows.with_columns(())
@@ -286,10 +285,8 @@ def _refuse_labels(rows: Rows, schema: BatchSchema) -> None:
         raise InputError(
             "the batch is {found} and the reference is {kept}",
             argument="batch",
-            details={
-                "found": a_kind(rows),
-                "kept": "a MulticlassSample" if schema.classes else "a Sample of two classes",
-            },
+            found=a_kind(rows),
+            kept="a MulticlassSample" if schema.classes else "a Sample of two classes",
         )
     if isinstance(rows, MulticlassSample):
         if rows.classes != schema.classes:
@@ -297,14 +294,15 @@ def _refuse_labels(rows: Rows, schema: BatchSchema) -> None:
                 "the batch has the classes {found} and the reference {kept}; give the same ones in "
                 "the same order",
                 argument="batch",
-                details={"found": listed(rows.classes), "kept": listed(schema.classes)},
+                found=listed(rows.classes),
+                kept=listed(schema.classes),
             )
     elif rows.values[1] != schema.positive:
         raise InputError(
             "in the batch {value} counts as positive, in the reference {kept}",
             argument="batch",
             value=rows.values[1],
-            details={"kept": repr(schema.positive)},
+            kept=repr(schema.positive),
         )
 
 
@@ -449,5 +447,6 @@ def refuse_order(
             "came late are taken in with {late}",
             argument="at",
             value=start,
-            details={"before": before, "late": Setting("late", True)},
+            before=before,
+            late=Setting("late", True),
         )

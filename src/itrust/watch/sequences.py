@@ -250,7 +250,7 @@ def begun_sequences(
                 "evaluate it in an audit",
                 argument="tasks",
                 value=task,
-                details={"task": task},
+                task=task,
             )
         found.append(TaskSequence(task, tuple(_begun(leaf, reference) for leaf in leaves)))
     return tuple(found)

@@ -52,7 +52,7 @@ def text_of(watch: Watch) -> str:
             "what is kept with a watch has at most {most} characters of JSON, not {value}",
             argument="source",
             value=len(source),
-            details={"most": MAX_SOURCE},
+            most=MAX_SOURCE,
         )
     facts = {
         "schema": SCHEMA,
@@ -97,7 +97,7 @@ def _refuse_unreadable(text: str) -> None:
             "read again; watch fewer classes or fewer covariates, or begin a new watch",
             argument="path",
             value=len(text),
-            details={"most": MAX_JSON_BYTES},
+            most=MAX_JSON_BYTES,
         )
     try:
         watch_in(FilePlace(strict_json(text)))
@@ -214,7 +214,7 @@ def packed_level(level: Any) -> Any:
         "the level {value} is a {kind}, which a file cannot hold; turn the column into text",
         argument="reference",
         value=level,
-        details={"kind": type(level).__name__},
+        kind=type(level).__name__,
     )
 
 
@@ -283,7 +283,9 @@ class FilePlace:
             argument="path",
             hint=CURE,
             settings=[SAVED],
-            details={"where": self.where, "wanted": wanted, "found": found},
+            where=self.where,
+            wanted=wanted,
+            found=found,
         )
 
     def __getitem__(self, name: str) -> FilePlace:
@@ -295,7 +297,8 @@ class FilePlace:
                 argument="path",
                 hint=CURE,
                 settings=[SAVED],
-                details={"where": self.where, "name": repr(name)},
+                where=self.where,
+                name=repr(name),
             )
         return FilePlace(self.value[name], name if self.where == "it" else f"{self.where}.{name}")
 
@@ -406,5 +409,5 @@ def place_in(path: Path) -> FilePlace:
             argument="path",
             hint=CURE,
             settings=[SAVED],
-            details={"why": error.why},
+            why=error.why,
         ) from None

@@ -578,7 +578,7 @@ def written_tasks(tasks: Sequence[Task]) -> list[Task]:
                 "formula, such as 'mean(log(income))'",
                 argument="tasks",
                 value=task,
-                details={"task": task},
+                task=task,
             )
     return list(tasks)
 

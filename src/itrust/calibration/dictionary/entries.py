@@ -85,7 +85,7 @@ class Dictionary:
                     "family {family} needs a positive share, not {value}",
                     argument="shares",
                     value=share,
-                    details={"family": repr(family)},
+                    family=repr(family),
                 )
 
     @classmethod
@@ -112,7 +112,7 @@ class Dictionary:
                     "RBF(10).on('age'), not {value}",
                     argument="kernel",
                     value=kernel,
-                    details={"name": repr(name)},
+                    name=repr(name),
                 )
             entries.append(Entry(str(name), "own", kernel=kernel))
         return cls(tuple(entries), {"own": 1.0})
@@ -266,6 +266,7 @@ def _known(names: Iterable[str], known: Collection[str], what: str) -> set[str]:
                 "the dictionary has no {what} {value}; {guess}",
                 argument="names",
                 value=name,
-                details={"what": what, "guess": did_you_mean(name, list(known))},
+                what=what,
+                guess=did_you_mean(name, list(known)),
             )
     return wanted

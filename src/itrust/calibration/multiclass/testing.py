@@ -163,7 +163,7 @@ def _checked_source(sample: Any, kernel: object, null: object, engine: Engine) -
             "p, x) where p has one column a class",
             argument="sample",
             value=sample,
-            details={"kind": type(sample).__name__},
+            kind=type(sample).__name__,
         )
     if on_workers:
         _refuse_what_workers_cannot(sample, kernel, null, engine)
@@ -218,7 +218,7 @@ class ClassDrawing:
                 "for one class, klce_test(sample.one_class(name), null=...)",
                 argument="null",
                 value=null,
-                details={"kind": type(null).__name__},
+                kind=type(null).__name__,
             )
         if sample.design.known_by_replicates:
             raise InputError(
@@ -354,7 +354,7 @@ class _Run:
                 "for klce_test(sample.one_class(name), null=...)",
                 argument="null",
                 value=self.null,
-                details={"kind": type(self.null).__name__},
+                kind=type(self.null).__name__,
             )
         positives = int(binary.y.sum())
         numbers = made.statistic, made.pvalue, made.pvalue

@@ -257,7 +257,7 @@ def region_named(where: str, regions: Iterable[Any]) -> Any:
         "there is no region {value}; {guess}",
         argument="where",
         value=where,
-        details={"guess": did_you_mean(where, others)},
+        guess=did_you_mean(where, others),
     )
 
 
@@ -537,7 +537,7 @@ def sample_size(
             f"no number of rows up to {MAX_ROWS} shows a bias of {bias:g} at {{where}}",
             argument="bias",
             value=bias,
-            details={"where": repr(str(worst))},
+            where=repr(str(worst)),
         )
     rows = math.ceil(needed[worst])
     note = f"no region of {counted(len(uncut), 'further covariate')} was looked at"

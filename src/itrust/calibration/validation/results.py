@@ -284,7 +284,7 @@ class Validation(Result):
             "there is no statistic {value}; the names are {known}",
             argument="name",
             value=name,
-            details={"known": ", ".join(by_name)},
+            known=", ".join(by_name),
         )
 
     def __iter__(self) -> Iterator[ValidationStatistic]:

@@ -160,7 +160,7 @@ def _checked_cuts(values: Sequence[float], argument: str) -> FloatArray:
             "not {value}",
             argument=argument,
             value=values,
-            details={"most": str(MAX_GRADES)},
+            most=str(MAX_GRADES),
         )
     return np.unique(cuts)
 
@@ -287,7 +287,7 @@ def read_grades(grades: object, n: int) -> Column:
             "{argument} has {value} values for {rows} rows",
             argument="grades",
             value=len(column),
-            details={"rows": f"{n:,}"},
+            rows=f"{n:,}",
         )
     return column
 
@@ -310,7 +310,7 @@ def with_grades(source: Sample | Scan, grades: object) -> tuple[Sample | Scan, s
             "{argument}: there is no covariate {value}; {guess}",
             argument="grades",
             value=grades,
-            details={"guess": guess if source.names else "arrays have no covariates"},
+            guess=guess if source.names else "arrays have no covariates",
         )
     return source, grades
 

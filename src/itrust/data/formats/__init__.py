@@ -28,12 +28,12 @@ from itrust.data.formats.base import (
     refused,
     unreadable,
 )
-from itrust.data.formats.tables import Duckdb, Excel, Spss, Sqlite, Stata
+from itrust.data.formats.tables import Excel, Spss, Sqlite, Stata
 from itrust.data.formats.text import AS_SEEN, GZIP, Delimited, JsonLines, TabSeparated, TextForm
 
 FORMATS: tuple[Format, ...] = (
     *(Delimited(","), TabSeparated("\t"), JsonLines(), Parquet(), Feather()),
-    *(Stata(), Spss(), Excel(), Sqlite(), Duckdb()),
+    *(Stata(), Spss(), Excel(), Sqlite()),
 )
 QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 

@@ -1,4 +1,4 @@
-"""Files of other programs: Excel's workbooks, SQLite's and DuckDB's databases, Stata's and SPSS's.
+"""Files of other programs: Excel's workbooks, SQLite's databases, Stata's and SPSS's.
 
 Databases are opened for reading only, and names of tables and columns are always quoted. Codes of
 statistics packages stay numbers; what they mean is in `value_labels`. Missing values of any kind
@@ -221,29 +221,11 @@ def _tidy(column: pa.Array) -> pa.Array:
     return column
 
 
-class Database(SeveralTables):
-    """A database: its only table, or view where there is no table, or the one that is named."""
+class Sqlite(SeveralTables):
+    """The only table of SQLite, or view where there is no table, or the one that is named.
 
-    listing: ClassVar[str]  # the query for kinds and names
-
-    def chosen(self, connection: Any, path: Path) -> str:
-        file, name = self.split(path)
-        known = connection.execute(self.listing).fetchall()
-        names: list[str] = [table for _, table in known]
-        tables = [table for kind, table in known if kind == "table"] or names
-        if name is not None:
-            self.refuse_lack_of_table(name, names, file)
-            return name
-        if len(tables) != 1:
-            several = "{file} holds several tables, {tables}; name one of them, as {example}"
-            example = f"{file.name}::{(tables or [''])[0]}"
-            sentence = several if tables else "{file} holds no table"
-            raise refused(file, sentence, tables=listed(tables), example=example)
-        return tables[0]
-
-
-class Sqlite(Database):
-    """SQLite, where every value has a type of its own; a column has one that fits all of them."""
+    Every value has a type of its own; a column has one that fits all of them.
+    """
 
     title, endings = "SQLite", (".sqlite", ".sqlite3", ".db")
     named_only = (".db",)  # of many programs, and most hold no data of their users
@@ -280,6 +262,21 @@ class Sqlite(Database):
                 values = dict(zip(read, zip(*some, strict=True), strict=True))
                 arrays = [_array(values[name], schema.field(name).type) for name in names]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def chosen(self, connection: sqlite3.Connection, path: Path) -> str:
+        file, name = self.split(path)
+        known = connection.execute(self.listing).fetchall()
+        names: list[str] = [table for _, table in known]
+        tables = [table for kind, table in known if kind == "table"] or names
+        if name is not None:
+            self.refuse_lack_of_table(name, names, file)
+            return name
+        if len(tables) != 1:
+            several = "{file} holds several tables, {tables}; name one of them, as {example}"
+            example = f"{file.name}::{(tables or [''])[0]}"
+            sentence = several if tables else "{file} holds no table"
+            raise refused(file, sentence, tables=listed(tables), example=example)
+        return tables[0]
 
     @contextmanager
     def _opened(self, path: Path) -> Iterator[sqlite3.Connection]:
@@ -357,47 +354,6 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         python = str if pa.types.is_string(kind) else float
         return pa.array([None if value is None else python(value) for value in values], kind)
     return pa.array(values, kind)
-
-
-class Duckdb(Database):
-    """DuckDB; views are left out, for their rows need not come in the same order twice."""
-
-    title, endings = "DuckDB", (".duckdb",)
-    beside = (".wal",)
-    has_categories = True
-    listing = (
-        "SELECT 'table', table_name FROM information_schema.tables "
-        "WHERE table_type = 'BASE TABLE' AND table_schema = 'main' ORDER BY table_name"
-    )
-
-    def begins(self, head: bytes) -> bool:
-        return head[8:12] == b"DUCK"
-
-    def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        with self._opened(path) as connection:
-            rows = connection.sql(f"SELECT * FROM {quoted(self.chosen(connection, path))} LIMIT 0")
-            schema = pa.RecordBatchReader.from_stream(rows).schema
-        refuse_lack_of(names, schema.names, path)
-        return schema
-
-    def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        self.schema(part.path, names)
-        with self._opened(part.path) as connection:
-            table = quoted(self.chosen(connection, part.path))
-            rows = connection.sql(f"SELECT {', '.join(map(quoted, names))} FROM {table}")
-            for batch in pa.RecordBatchReader.from_stream(rows):
-                yield from pa.Table.from_batches([batch]).to_batches(BATCH_ROWS)
-
-    @contextmanager
-    def _opened(self, path: Path) -> Iterator[Any]:
-        file, _ = self.split(path)
-        package = optional_package("duckdb", self, "duckdb", file)
-        self.refuse_other_start(file)
-        try:
-            with closing(package.connect(str(file), read_only=True)) as connection:
-                yield connection
-        except package.Error as error:
-            raise unreadable(path, error) from None
 
 
 class Statistical(Format):

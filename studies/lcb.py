@@ -13,6 +13,7 @@ import itrust as it
 import kit
 from itrust import figures
 from itrust.kernels import RBF, LocalKernel
+from itrust.render.text.bias import part_text
 
 FULL = {"draws": 999}
 QUICK = {"draws": 199}
@@ -75,9 +76,6 @@ def compute(draws: int, most_rows: int | None = None) -> kit.Results:
     given = compas.experiment().first(most_rows)
     everyone = both_subsets(given)
     curve = it.bias_curve(everyone, "age", by=["race", "sex"], draws=draws, rng=0)
-    told = dict(
-        zip([part.group for part in curve.parts], str(curve).splitlines()[1:], strict=False)
-    )
     groups = it.bias_groups(everyone, "race", "sex", draws=draws, rng=0)
     slices = it.bias_slices(everyone, draws=draws, rng=0)
     return {
@@ -89,7 +87,7 @@ def compute(draws: int, most_rows: int | None = None) -> kit.Results:
                 "bias": part.values,
                 "null lower": part.null_band.lower,
                 "null upper": part.null_band.upper,
-                "told": told[part.group].replace(part.group, "").strip(),
+                "told": part_text(curve, part),
             }
             for part in curve.parts
         },

@@ -60,16 +60,34 @@ class Section(NamedTuple):
     title: str
     blocks: Sequence[Block]
 
+    @property
+    def lines(self) -> list[str]:
+        """What is said in sentences and notes, a text each."""
+        return [
+            text
+            for block in self.blocks
+            if isinstance(block, Sentence | Notes)
+            for text in ([block.text] if isinstance(block, Sentence) else block.lines)
+        ]
+
 
 Block = Sentence | Table | Notes | Section
 
 
 class Document(NamedTuple):
-    """All that is said of a result; without blocks it is one line, which is never wrapped."""
+    """All that is said of a result; without blocks it is one line, which is never wrapped.
+
+    The lead says what was looked at: above the title in a text, below it in HTML.
+    """
 
     title: str
     blocks: Sequence[Block] = ()
     tone: Tone | None = None
+    lead: str = ""
+
+    def section(self, key: str) -> Section:
+        """The section about something."""
+        return next(own for own in self.blocks if isinstance(own, Section) and own.key == key)
 
 
 @singledispatch
@@ -106,16 +124,18 @@ def terminal(document: Document, width: int = WIDTH) -> str:
     """Write a document as plain text of any width."""
     if not document.blocks:
         return spelt(document.title)
-    return "\n".join([*wrapped(document.title, width, "", "  "), *_blocks(document, width, "  ")])
+    lead = [*wrapped(document.lead, width, "", "  "), ""] if document.lead else []
+    title = wrapped(document.title, width, "", "  ")
+    return "\n".join([*lead, *title, *_blocks(document, width, "  ")])
 
 
 def _blocks(parent: Document | Section, width: int, indent: str) -> Iterable[str]:
-    """Lines of all blocks; what is not prose stands apart."""
-    before: Block | None = None if isinstance(parent, Section) else Sentence("")
+    """Lines of all blocks; outside sections what is not prose stands apart."""
+    before: Block = Sentence("")
     for block in parent.blocks:
         lines = list(_lines(block, width, indent))
-        prose = isinstance(block, Sentence | Notes)
-        together = before is None or (prose and isinstance(before, Sentence | type(block)))
+        prose = isinstance(block, Sentence | Notes) and isinstance(before, Sentence | type(block))
+        together = prose or isinstance(parent, Section)
         if lines:
             yield from lines if together else ["", *lines]
             before = block
@@ -185,7 +205,8 @@ def html(document: Document) -> str:
     head = f'<div style="font-size:1.08em;margin:.2em 0"><strong>{_text(document.title)}</strong>'
     tone = document.tone
     edge = "" if tone is None else f";border-left:.35em solid {tone.light};padding-left:.9em"
-    return f'<div style="{BOX}{edge}">{head}</div>{"".join(map(_html, document.blocks))}</div>'
+    blocks = "".join(map(_html, (Sentence(document.lead), *document.blocks)))
+    return f'<div style="{BOX}{edge}">{head}</div>{blocks}</div>'
 
 
 def _html(block: Block) -> str:
@@ -195,8 +216,12 @@ def _html(block: Block) -> str:
         case Notes(lines):
             return "".join(f'<p style="{QUIET}"><bdi>{_text(text)}</bdi></p>' for text in lines)
         case Section(title=title, blocks=blocks):
-            head = f'<p style="margin:.9em 0 .2em"><strong>{_text(title)}</strong></p>'
-            return f"{head}{''.join(map(_html, blocks))}"
+            head = f'<p style="margin:.9em 0 .2em"><strong><bdi>{_text(title)}</bdi></strong></p>'
+            loud = (
+                [*map(Sentence, block.lines)] if isinstance(block, Notes) else [block]
+                for block in blocks
+            )
+            return head + "".join(_html(block) for own in loud for block in own)
         case Table():
             return _html_table(block)
 

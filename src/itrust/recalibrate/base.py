@@ -18,10 +18,14 @@ from sklearn.exceptions import NotFittedError
 from itrust import __version__
 from itrust._core import (
     BoolArray,
+    EntryShape,
     FloatArray,
     InputError,
+    Record,
     Subject,
     listed,
+    mended_by,
+    packed,
     plain,
     progress_stages,
     write_whole,
@@ -44,8 +48,14 @@ from itrust.data import (
 )
 from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
 from itrust.recalibrate.rows import CalibrationRows, Predictions, rows_in_files
-from itrust.recalibrate.saved import CLASSES, MAX_BYTES, SCHEMA, refuse_contradictions, whole_record
-from itrust.recalibrate.shapes import EntryShape, Record, packed
+from itrust.recalibrate.saved import (
+    CLASSES,
+    CURE,
+    MAX_BYTES,
+    SCHEMA,
+    refuse_contradictions,
+    whole_record,
+)
 
 if TYPE_CHECKING:
     from itrust.recalibrate.multiclass.base import ClassRecalibrator
@@ -476,7 +486,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             If an entry is missing, unknown, of another kind or out of range, or does not fit the
             others; the message names its place, such as `learned.slope`.
         """
-        return cls._read(facts, "")
+        with mended_by(*CURE):
+            return cls._read(facts, "")
 
     @classmethod
     def _read(cls, facts: Any, place: str) -> Self:
@@ -571,7 +582,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             If `load` would not read it.
         """
         facts = self.to_dict()
-        self._shape(facts).read(facts, "")
+        with mended_by(*CURE):
+            self._shape(facts).read(facts, "")
         text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
         if len(text) > MAX_BYTES:  # ASCII: JSON escapes all other characters
             raise InputError(

@@ -9,21 +9,23 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
-from itrust._core import FloatArray, InputError, checked_count
-from itrust.data import Points
-from itrust.recalibrate.base import PredictionRecalibrator
-from itrust.recalibrate.rows import Predictions
-from itrust.recalibrate.saved import COUNT, PROBABILITY
-from itrust.recalibrate.shapes import (
+from itrust._core import (
     EntryShape,
+    FloatArray,
+    InputError,
     ListOf,
     Maybe,
     Numbers,
     Record,
+    checked_count,
     inside,
     same_size,
     unfit,
 )
+from itrust.data import Points
+from itrust.recalibrate.base import PredictionRecalibrator
+from itrust.recalibrate.rows import Predictions
+from itrust.recalibrate.saved import COUNT, PROBABILITY
 from itrust.terms import interpolated
 
 PRIOR_ROWS = 2.0  # N' of Naeini et al.

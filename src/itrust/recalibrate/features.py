@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray
-from itrust.data import Column, Points
-from itrust.recalibrate.saved import SHARE
-from itrust.recalibrate.shapes import (
+from itrust._core import (
     LARGEST_FLOAT,
+    FloatArray,
     ListOf,
     ListWith,
     Maybe,
@@ -36,6 +34,8 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.data import Column, Points
+from itrust.recalibrate.saved import SHARE
 from itrust.terms import (
     COLUMN_LEVELS,
     Absent,

@@ -13,14 +13,25 @@ from scipy.special import expit, logit
 
 from itrust._core import (
     Advance,
+    EntryShape,
     FloatArray,
     InputError,
     IntArray,
+    ListOf,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    Text,
+    Whole,
     checked_count,
     checked_share,
+    inside,
     progress_stages,
+    same_size,
     smallest_tickets,
     tickets,
+    unfit,
 )
 from itrust.calibration import klce_test
 from itrust.data import Points, Sample
@@ -34,19 +45,6 @@ from itrust.recalibrate.features import BASIS, MAX_FEATURES, Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.rows import NO_DISTANCE, edge_of
 from itrust.recalibrate.saved import COUNT, EDGE, FLAG, POSITIVE, PROBABILITY, SHARE
-from itrust.recalibrate.shapes import (
-    EntryShape,
-    ListOf,
-    Maybe,
-    Number,
-    Numbers,
-    Record,
-    Text,
-    Whole,
-    inside,
-    same_size,
-    unfit,
-)
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
 from itrust.recalibrate.support import SUPPORT, Support, faded
 

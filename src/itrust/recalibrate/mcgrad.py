@@ -10,11 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError
+from itrust._core import (
+    FloatArray,
+    InputError,
+    ListOf,
+    Maybe,
+    Number,
+    Record,
+    Text,
+    Whole,
+    inside,
+    unfit,
+)
 from itrust.data import Points, Sample
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.saved import FLAG, MAX_BYTES, parsed
-from itrust.recalibrate.shapes import ListOf, Maybe, Number, Record, Text, Whole, inside, unfit
 from itrust.recalibrate.trees import checked_trees
 
 FOLDS = 5  # of the cross-validation by which the package finds when to stop

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray, checked_count, checked_share
-from itrust.data import Column, Points, Sample
-from itrust.recalibrate.base import Recalibrator
-from itrust.recalibrate.saved import COUNT, FLAG, PROBABILITY, SHARE
-from itrust.recalibrate.shapes import (
+from itrust._core import (
     LARGEST_FLOAT,
+    BoolArray,
     EntryShape,
+    FloatArray,
+    IntArray,
     ListOf,
     ListWith,
     Number,
@@ -30,11 +29,16 @@ from itrust.recalibrate.shapes import (
     SavedLevel,
     Text,
     Whole,
+    checked_count,
+    checked_share,
     inside,
     packed,
     same_size,
     unfit,
 )
+from itrust.data import Column, Points, Sample
+from itrust.recalibrate.base import Recalibrator
+from itrust.recalibrate.saved import COUNT, FLAG, PROBABILITY, SHARE
 from itrust.terms import COLUMN_LEVELS, frequent_values
 
 if TYPE_CHECKING:

@@ -12,28 +12,26 @@ from typing import Any, TypeVar
 
 from itrust._core import (
     MAX_JSON_BYTES,
-    Code,
-    InputError,
-    NotJSONError,
-    TooLargeError,
-    did_you_mean,
-    json_text,
-    shown,
-    strict_json,
-)
-from itrust.recalibrate.shapes import (
     ByName,
+    Code,
     EntryShape,
     Flag,
+    InputError,
     ListOf,
     ListWith,
     Maybe,
+    NotJSONError,
     Number,
     OneWord,
     Record,
     SavedLevel,
     Text,
+    TooLargeError,
     Whole,
+    did_you_mean,
+    json_text,
+    shown,
+    strict_json,
     unfit,
 )
 
@@ -44,6 +42,7 @@ KINDS = ("number", "boolean", "date", "category")
 COUNT, SHARE, POSITIVE = Whole(1, 10**9), Number(0, 1, above=True), Number(0, above=True)
 PROBABILITY, EDGE = Number(0, 1), Number(0, 0.5, above=True)
 FLAG = Flag()
+CURE = "fit again and write it with {}", Code("save", "--save")
 CLASSES = ListOf(SavedLevel(), at_least=2, at_most=100_000)
 
 Method = TypeVar("Method", bound=type)
@@ -78,8 +77,8 @@ def _no_json(error: NotJSONError, place: str) -> InputError:
         return InputError(
             "it is damaged: {why}",
             argument="path",
-            hint="fit again and write it with {}",
-            settings=[Code("save", "--save")],
+            hint=CURE[0],
+            settings=CURE[1:],
             details={"why": error.why},
         )
     return InputError(

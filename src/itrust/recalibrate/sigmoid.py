@@ -10,12 +10,20 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from itrust._core import FloatArray, InputError, checked_share
+from itrust._core import (
+    LARGEST,
+    EntryShape,
+    FloatArray,
+    InputError,
+    Maybe,
+    Number,
+    Record,
+    checked_share,
+)
 from itrust.data import Points
 from itrust.recalibrate.base import NEARLY_ONE, PredictionRecalibrator, held_logit
 from itrust.recalibrate.rows import Predictions
 from itrust.recalibrate.saved import EDGE, FLAG
-from itrust.recalibrate.shapes import LARGEST, EntryShape, Maybe, Number, Record
 
 if TYPE_CHECKING:
     from itrust.recalibrate.multiclass.base import ClassRecalibrator

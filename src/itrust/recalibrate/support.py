@@ -13,13 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray
-from itrust.data import Column, Points
-from itrust.recalibrate.base import held_logit
-from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, read_scale
-from itrust.recalibrate.saved import FLAG
-from itrust.recalibrate.shapes import (
+from itrust._core import (
     LARGEST_FLOAT,
+    FloatArray,
     ListOf,
     Maybe,
     Number,
@@ -31,6 +27,10 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+from itrust.data import Column, Points
+from itrust.recalibrate.base import held_logit
+from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, read_scale
+from itrust.recalibrate.saved import FLAG
 from itrust.terms import Is, Reading, UnitScale
 
 LONERS = 1  # values at each end that may be mistakes, and do not stretch the range

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray, shown
-from itrust.recalibrate.shapes import LARGEST_FLOAT, unfit
+from itrust._core import LARGEST_FLOAT, FloatArray, IntArray, shown, unfit
 
 MAX_LEAVES = 10_000
 MAX_STEP = 1e6  # of a leaf, on the scale of logits

@@ -9,7 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray, smallest_tickets, tickets
+from itrust._core import (
+    EntryShape,
+    FloatArray,
+    IntArray,
+    ListOf,
+    Maybe,
+    Numbers,
+    Record,
+    inside,
+    same_size,
+    smallest_tickets,
+    tickets,
+    unfit,
+)
 from itrust.calibration import multiclass_test
 from itrust.engines import one_blas_thread
 from itrust.recalibrate.features import BASIS, Basis
@@ -52,16 +65,6 @@ from itrust.recalibrate.multiclass.softmax import (
     fit_softmax,
 )
 from itrust.recalibrate.saved import COUNT, EDGE, POSITIVE, SHARE
-from itrust.recalibrate.shapes import (
-    EntryShape,
-    ListOf,
-    Maybe,
-    Numbers,
-    Record,
-    inside,
-    same_size,
-    unfit,
-)
 from itrust.recalibrate.support import SUPPORT, Support, faded
 
 LABELS_TO_TUNE = 30_000  # rows times classes that settings are chosen on

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import FloatArray, InputError
+from itrust._core import EntryShape, FloatArray, InputError, ListOf, Maybe, Record, same_size, unfit
 from itrust.recalibrate.applying import as_probabilities
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.binning import Isotonic
 from itrust.recalibrate.multiclass.base import ClassRecalibrator
 from itrust.recalibrate.multiclass.rows import ClassPoints, FittedRows
-from itrust.recalibrate.shapes import EntryShape, ListOf, Maybe, Record, same_size, unfit
 
 
 def _known() -> dict[str, type[Recalibrator]]:

@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import BoolArray, FloatArray, InputError, IntArray
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    ListOf,
+    ListWith,
+    Number,
+    Numbers,
+    Record,
+    Whole,
+    inside,
+    same_size,
+)
 from itrust.recalibrate.multicalibration import (
     CELLS,
     MAX_MEMBERS,
@@ -23,16 +36,6 @@ from itrust.recalibrate.multicalibration import (
 from itrust.recalibrate.multiclass.one_vs_rest import WrappedMethod
 from itrust.recalibrate.multiclass.rows import ClassPoints, FittedRows
 from itrust.recalibrate.saved import FLAG
-from itrust.recalibrate.shapes import (
-    ListOf,
-    ListWith,
-    Number,
-    Numbers,
-    Record,
-    Whole,
-    inside,
-    same_size,
-)
 
 POSITION = Whole(0, 10**9)
 POSITIONS = ListOf(POSITION)

@@ -8,7 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, checked_count
+from itrust._core import (
+    EntryShape,
+    FloatArray,
+    InputError,
+    ListOf,
+    Number,
+    Numbers,
+    Record,
+    Whole,
+    checked_count,
+    same_size,
+)
 from itrust.recalibrate.multiclass.base import ClassRecalibrator
 from itrust.recalibrate.multiclass.rows import (
     ClassPoints,
@@ -19,7 +30,6 @@ from itrust.recalibrate.multiclass.rows import (
 )
 from itrust.recalibrate.multiclass.softmax import SoftmaxRows, class_losses, fit_softmax
 from itrust.recalibrate.saved import EDGE, POSITIVE
-from itrust.recalibrate.shapes import EntryShape, ListOf, Number, Numbers, Record, Whole, same_size
 from itrust.recalibrate.sigmoid import STEEPEST, root_of
 
 FREE = 1e-9  # ridge of what is not penalised, so that labels that can be told apart have an answer

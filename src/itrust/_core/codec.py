@@ -1,22 +1,25 @@
-"""What the entries of a saved recalibration may be: a description that reads and checks at once.
+"""What the entries of a file may be: a description that reads and checks at once.
 
 A shape is given a value as JSON has it and the place where it stands, such as `learned.slope`, and
-gives the value that the method works with. Whatever does not fit is refused in a sentence that
-names the place, the value and the cure.
+gives the value that the code works with. Whatever does not fit is refused in a sentence that names
+the place and the value; who reads a file adds the cure (`mended_by`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
 
 import numpy as np
 
-from itrust._core import Code, FloatArray, InputError, did_you_mean, shown
+from itrust._core.arrays import FloatArray
+from itrust._core.errors import Argument, Code, InputError, Setting
+from itrust._core.text import did_you_mean, shown
 
 LARGEST = 1e100  # of what a fit learns: far beyond any, and sums of products stay finite
 LARGEST_FLOAT = float(np.finfo(float).max)  # of values that users bring
@@ -27,13 +30,19 @@ MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 def unfit(place: str, problem: str) -> NoReturn:
     """Refuse an entry that does not fit the others."""
-    raise InputError(
-        "{place} {problem}",
-        argument="facts",
-        hint="fit again and write it with {}",
-        settings=[Code("save", "--save")],
-        details={"place": place, "problem": problem},
-    )
+    details = {"place": place, "problem": problem}
+    raise InputError("{place} {problem}", argument="facts", details=details)
+
+
+@contextmanager
+def mended_by(hint: str, *settings: Setting | Argument | Code) -> Iterator[None]:
+    """Add a cure to what does not fit."""
+    try:
+        yield
+    except InputError as error:
+        if error.hint is not None or "place" not in error.details:
+            raise
+        raise error.at(hint=hint, settings=settings) from None
 
 
 def same_size(place: str, size: int, other: str, wanted: int) -> None:

@@ -20,7 +20,7 @@ NEEDED = (
     "itrust/__init__.pyi",
     "itrust/__main__.py",
     "itrust/py.typed",
-    "itrust/auditing/schema/itrust-audit-4.json",
+    "itrust/auditing/schema/itrust-audit-5.json",
     "itrust/render/page/page.html.j2",
     "itrust/render/page/charts/charts.js.gz",
     "itrust/render/page/charts/LICENCES.txt",

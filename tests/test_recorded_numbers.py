@@ -390,8 +390,10 @@ def audited(title):
     sample = town(**VARIANTS[title])
     audit = it.audit(sample, wanted, charts=False, progress=False, **SEEDED, **ALLOWED, **MATTERS)
     found = audit.to_dict()
-    for later in ("charts", "evidence", "withheld", "robustness"):
+    found["diagnosis"] = found.pop("parts")[0]["diagnosis"]
+    for later in ("evidence", "withheld", "robustness"):
         del found[later]
+    del found["overall"]["mean"], found["overall"]["statistic"]
     del found["test"]["checks"]
     earlier = {"overall": "reliance", "test": "competency", "missed": "confidence"}
     return numbers_in({earlier.get(name, name): part for name, part in found.items()})

@@ -145,7 +145,7 @@ def test_rows_that_the_fit_has_not_seen_are_told_of_several_classes_too(file, tm
     last = rows[6].split(",")
     code, told = applied(",".join([*last[:2], "east", *last[3:]]))
     assert code == 0
-    assert "other.csv with a level of 'region' that the fit has not seen" in told
+    assert "with a level of 'region' that the fit has not seen" in told
     out.unlink()
     code, told = applied(",".join([*last[:2], "", *last[3:]]))
     assert code == 2

@@ -162,7 +162,6 @@ def doors(path: Path) -> list[Callable[[], object]]:
     def command() -> None:
         with opened(str(path)) as source:
             _ = source.notes, source.checksum
-            source.possible_units(source.columns)
             source.table(source.columns)
 
     def kinds() -> None:

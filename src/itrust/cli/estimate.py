@@ -35,10 +35,9 @@ from itrust.cli.roles import (
     text_form,
 )
 from itrust.data import PopulationScan
-from itrust.tasks import EstimateProvenance, RefusedTask
 
 if TYPE_CHECKING:
-    from itrust.tasks import Task
+    from itrust.tasks import RefusedTask, Task
 
 
 def run(options: Options) -> int:
@@ -84,7 +83,7 @@ def run(options: Options) -> int:
         order = [own for task in tasks for own in refused if own.task is task]
         words = dated(options)
         command = options.echo({**roles.typed(labelled.columns), "date": words["date"]})
-        made = EstimateProvenance(
+        made = it.tasks.EstimateProvenance(
             command, labelled.name, sums[0], population.name, sums[1], *words.values()
         )
         shown = replace(estimates, refused=tuple(order), provenance=made)
@@ -166,7 +165,7 @@ def _refused(population: InputFiles, tasks: Sequence[Task]) -> list[RefusedTask]
         lacking = sorted(name for name in task.names if name not in population.columns)
         if lacking:
             error = _without_column(population, "task", lacking[0])
-            refused.append(RefusedTask(task, error))
+            refused.append(it.tasks.RefusedTask(task, error))
     if len(refused) == len(tasks):
         raise refused[0].error
     return refused

@@ -24,7 +24,7 @@ NAME, PROJECT = "itrust.toml", "pyproject.toml"
 WITHOUT = "none"  # in place of a file
 REPOSITORY = (".git", ".hg")
 ROOT_USER = 0
-MAX_BYTES = 2**18
+MAX_BYTES = 2**16  # dotted keys take the parser of TOML the square of their parts
 CURE = (
     "so its settings are not used; name it with --settings if you trust it, or go without any by \
 --settings none"

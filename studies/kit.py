@@ -2,7 +2,7 @@
 
 A study is a `Study`: `compute` makes plain results from sizes, `describe` puts them beside the
 paper's, `picture` draws them. `main` writes NAME.json, NAME.svg and NAME.png, the same bytes for
-the same sizes: full size in docs/paper, quick size (QUICK=1) in build/paper. REDRAW=1 takes the
+the same sizes: full size in studies/pages/paper, quick size (QUICK=1) in build/paper. REDRAW=1 takes the
 results of the last run instead of computing them. The page is made by `paper.py`.
 """
 
@@ -38,7 +38,7 @@ Input = TypeVar("Input")
 Output = TypeVar("Output")
 
 ROOT = Path(__file__).parents[1]
-FULL, QUICK = ROOT / "docs" / "paper", ROOT / "build" / "paper"
+FULL, QUICK = ROOT / "studies" / "pages" / "paper", ROOT / "build" / "paper"
 LEVEL = 0.05
 MINUS = "\N{MINUS SIGN}"
 TILE = 2_048

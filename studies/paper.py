@@ -1,7 +1,7 @@
 """Every figure and table of the paper, and the page that shows them: `make paper`.
 
 Runs the eight studies one after another, then writes build/paper.html. At full size the same
-content also becomes docs/paper.md, a page of the documentation. QUICK=1 takes a few minutes and
+content also becomes studies/pages/paper.md. QUICK=1 takes a few minutes and
 writes to build/paper; REDRAW=1 makes texts, pictures and page again from the last results; PAGE=1
 makes the page alone.
 """
@@ -71,7 +71,7 @@ def html(items: Sequence[Mapping[str, Any]], folder: Path) -> str:
 
 
 def markdown(items: Sequence[Mapping[str, Any]]) -> str:
-    """The same content as a page of the documentation, its pictures in the folder paper/."""
+    """The same content as a page of the studies, its pictures in the folder paper/."""
     return _environment(escape=False).get_template("paper.md.j2").render(items=items)
 
 
@@ -89,7 +89,7 @@ def _environment(*, escape: bool) -> Environment:
 
 
 def write_page(folder: Path, docs: Path | None) -> None:
-    """The page of what a folder holds and, for the documentation, paper.md."""
+    """The page of what a folder holds and, at full size, paper.md."""
     items = records(folder)
     PAGE.parent.mkdir(exist_ok=True)
     write_whole(PAGE, html(items, folder))
@@ -98,7 +98,7 @@ def write_page(folder: Path, docs: Path | None) -> None:
 
 
 def main() -> None:
-    folder, docs = (kit.QUICK, None) if kit.asked("QUICK") else (kit.FULL, kit.ROOT / "docs")
+    folder, docs = (kit.QUICK, None) if kit.asked("QUICK") else (kit.FULL, kit.FULL.parent)
     if not kit.asked("PAGE"):
         for study in STUDIES:
             kit.main(study)

@@ -19,7 +19,7 @@ import type1
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-KEPT = ROOT / "docs" / "paper"
+KEPT = ROOT / "studies" / "pages" / "paper"
 BY_NAME = {study.name: study for study in paper.STUDIES}
 
 
@@ -44,7 +44,9 @@ def test_texts_and_page_follow_from_the_kept_results():
         assert json.loads(kit.as_json([vars(line) for line in item.lines])) == record["lines"]
         assert item.finding == record["finding"]
     items = paper.records(KEPT)
-    assert paper.markdown(items) == (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    assert paper.markdown(items) == (ROOT / "studies" / "pages" / "paper.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_page_needs_no_network_and_shows_every_item():

@@ -26,7 +26,7 @@ from kit import as_json
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 STUDIES = ROOT / "studies" / "pages"
-FOLDERS = (STUDIES, DOCS / "paper")
+FOLDERS = (STUDIES, STUDIES / "paper")
 PLACE = re.compile(r"(<!-- (\w+)\.json: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 Results = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Pieces of the paper's results in docs/paper, for other pages."""
+"""Pieces of the paper's results in studies/pages/paper, for other pages."""
 
 from __future__ import annotations
 

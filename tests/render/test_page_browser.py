@@ -356,7 +356,7 @@ def test_the_keyboard_reaches_content_choices_and_tables(show):
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
 def test_the_papers_page_fits_and_shows_its_pictures(browser, width, scheme, tmp_path):
-    kept, page = Path(__file__).parents[2] / "docs" / "paper", tmp_path / "paper.html"
+    kept, page = Path(__file__).parents[2] / "studies" / "pages" / "paper", tmp_path / "paper.html"
     page.write_text(paper.html(paper.records(kept), kept), encoding="utf-8")
     dress(browser, width, scheme)
     browser.get(page.as_uri())

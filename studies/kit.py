@@ -2,8 +2,8 @@
 
 A study is a `Study`: `compute` makes plain results from sizes, `describe` puts them beside the
 paper's, `picture` draws them. `main` writes NAME.json, NAME.svg and NAME.png, the same bytes for
-the same sizes: full size in studies/pages/paper, quick size (QUICK=1) in build/paper. REDRAW=1 takes the
-results of the last run instead of computing them. The page is made by `paper.py`.
+the same sizes: full size in studies/pages/paper, quick size (QUICK=1) in build/paper. REDRAW=1
+takes the results of the last run instead of computing them. The page is made by `paper.py`.
 """
 
 from __future__ import annotations

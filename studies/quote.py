@@ -1,6 +1,6 @@
 """Put what studies found into the pages that show it: `make tables`.
 
-Nothing is computed: pieces of pages are made from the JSON files in studies/pages and its folder paper.
+Nothing is computed: pieces of pages are made from the JSON files in studies/pages.
 """
 
 from __future__ import annotations

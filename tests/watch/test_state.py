@@ -129,8 +129,8 @@ def test_an_empty_list_anywhere_is_refused_in_a_sentence_or_still_a_watch(saved,
         ("", "not JSON"),
         ("[]", "it must be a record"),
         ("{}", "it lacks the entry 'schema'"),
-        ('{"schema": "itrust-watch/9"}', "schema must be 'itrust-watch/1', not 'itrust-watch/9'"),
-        ('{"schema": "itrust-watch/1", "schema": 1}', "twice"),
+        ('{"schema": "itrust-watch/9"}', "schema must be 'itrust-watch/2', not 'itrust-watch/9'"),
+        ('{"schema": "itrust-watch/2", "schema": 1}', "twice"),
         ("NaN", "NaN is no number"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_state_that_would_not_be_read_is_not_written_over_one_that_is(
     ("settings", "name", "message"),
     [
         ({"alpha": 1e-310}, "a", "a file cannot hold this watch: alpha must be a number from"),
-        ({}, "\ud800", r"cannot hold this watch: history\[0\].name must be a text of whole"),
+        ({}, "\ud800", r"cannot hold this watch: history\[0\].name must be text of whole"),
     ],
 )
 def test_whatever_would_not_be_read_is_refused_before_it_is_written(

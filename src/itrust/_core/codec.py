@@ -1,30 +1,36 @@
-"""What the entries of a file may be: a description that reads and checks at once.
+"""What the entries of a file may be: one description that reads, checks and writes.
 
 A shape is given a value as JSON has it and the place where it stands, such as `learned.slope`, and
 gives the value that the code works with. Whatever does not fit is refused in a sentence that names
-the place and the value; who reads a file adds the cure (`mended_by`).
+the place and the value; who reads a file adds the cure (`mended_by`). `write` is the way back.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date, datetime
-from typing import Any, NoReturn
+from enum import Enum
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from itrust._core.arrays import FloatArray
+from itrust._core.arrays import AnyArray, FloatArray
 from itrust._core.errors import Argument, Code, InputError, Setting
 from itrust._core.text import did_you_mean, shown
 
 LARGEST = 1e100  # of what a fit learns: far beyond any, and sums of products stay finite
+LARGEST_SUM = 1e150  # of many rows: squares stay finite
 LARGEST_FLOAT = float(np.finfo(float).max)  # of values that users bring
 MAX_TEXT = 100_000  # characters
 WHOLE_LEVELS = 2**64  # beyond those of any file
+INFINITE = {"infinite": math.inf, "minus infinite": -math.inf}
 MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 
@@ -68,7 +74,11 @@ class EntryShape(ABC):
 
     @abstractmethod
     def read(self, value: Any, place: str) -> Any:
-        """Give the value as the method works with it; refuse one that does not fit."""
+        """Give the value as the code works with it; refuse one that does not fit."""
+
+    def write(self, value: Any) -> Any:
+        """Give the value as JSON has it."""
+        return value
 
 
 def _refuse(place: str, wanted: str, value: Any) -> NoReturn:
@@ -119,11 +129,24 @@ class Number(EntryShape):
 
 
 @dataclass(frozen=True)
+class Extended(Number):
+    """A number, or a word for an infinite one, which JSON lacks."""
+
+    def read(self, value: Any, place: str) -> float:
+        """Give a float."""
+        return INFINITE[value] if value in [*INFINITE] else super().read(value, place)
+
+    def write(self, value: float) -> float | str:
+        """Give the number or the word."""
+        return next((word for word, number in INFINITE.items() if value == number), value)
+
+
+@dataclass(frozen=True)
 class Whole(EntryShape):
     """A whole number from `low` to `high`."""
 
-    low: int
-    high: int
+    low: int = 0
+    high: int = 10**15
 
     def read(self, value: Any, place: str) -> int:
         """Give an int."""
@@ -180,6 +203,28 @@ class OneWord(EntryShape):
 
 
 @dataclass(frozen=True)
+class Made(EntryShape):
+    """What is made of a value of another shape, and how it is turned into it again."""
+
+    shape: EntryShape
+    make: Callable[[Any], Any]
+    unmake: Callable[[Any], Any]
+
+    def read(self, value: Any, place: str) -> Any:
+        """Give what is made."""
+        return self.make(self.shape.read(value, place))
+
+    def write(self, value: Any) -> Any:
+        """Give what it was made of."""
+        return self.shape.write(self.unmake(value))
+
+
+def member_of(kind: type[Enum]) -> Made:
+    """One of the members of an enumeration, by its value."""
+    return Made(OneWord(tuple(member.value for member in kind)), kind, lambda own: own.value)
+
+
+@dataclass(frozen=True)
 class SavedLevel(EntryShape):
     """A level of a category, as `packed` makes it."""
 
@@ -200,6 +245,10 @@ class SavedLevel(EntryShape):
             except ValueError:
                 _refuse(inside(place, kind), "a date such as '2026-01-31'", text)
         return _refuse(place, "a level: text, a number, true, false or a date", value)
+
+    def write(self, value: Any) -> Any:
+        """Give the level as JSON can hold it."""
+        return packed(value)
 
 
 def packed(level: Any) -> Any:
@@ -228,6 +277,10 @@ class Maybe(EntryShape):
         """Give the value or None."""
         return None if value is None else self.shape.read(value, place)
 
+    def write(self, value: Any) -> Any:
+        """Give the value or None."""
+        return None if value is None else self.shape.write(value)
+
 
 @dataclass(frozen=True)
 class ListOf(EntryShape):
@@ -247,6 +300,10 @@ class ListOf(EntryShape):
             unfit(place, f"has {len(value):,} entries, and at most {self.at_most:,} are read")
         return [self.shape.read(own, inside(place, at)) for at, own in enumerate(value)]
 
+    def write(self, value: Iterable[Any]) -> list[Any]:
+        """Give the list."""
+        return [self.shape.write(own) for own in value]
+
 
 @dataclass(frozen=True)
 class ListWith(EntryShape):
@@ -260,6 +317,10 @@ class ListWith(EntryShape):
             _refuse(place, f"a list of {len(self.shapes)}", value)
         parts = enumerate(zip(self.shapes, value, strict=True))
         return tuple(shape.read(own, inside(place, at)) for at, (shape, own) in parts)
+
+    def write(self, value: Iterable[Any]) -> list[Any]:
+        """Give the list."""
+        return [shape.write(own) for shape, own in zip(self.shapes, value, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -290,17 +351,82 @@ class Numbers(EntryShape):
                 )
         return found
 
+    def write(self, value: FloatArray) -> Any:
+        """Give the list."""
+        return value.tolist()
+
+
+@dataclass(frozen=True)
+class Array(EntryShape):
+    """An array of finite numbers: its shape, its type and its bytes in base64.
+
+    Of `logs` some may be minus infinity.
+    """
+
+    dimensions: int = 1
+    logs: bool = False
+
+    def read(self, value: Any, place: str) -> FloatArray:
+        """Give an array of float32 or float64."""
+        found = ARRAY.read(value, place)
+        if len(found["shape"]) != self.dimensions:
+            unfit(inside(place, "shape"), f"must have {self.dimensions} entries")
+        try:
+            raw = base64.b64decode(found["data"].encode("ascii"), validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            unfit(inside(place, "data"), "must be base64")
+        kind = np.dtype(found["type"])
+        if len(raw) != math.prod(found["shape"]) * kind.itemsize:
+            unfit(inside(place, "data"), "must have the bytes of all numbers, and no more")
+        numbers = np.frombuffer(raw, dtype=kind).reshape(found["shape"]).astype(kind.type)
+        finite = np.isfinite(numbers)
+        possible = finite | np.isneginf(numbers) if self.logs else finite
+        if not possible.all() or (np.abs(numbers[finite], dtype=float) > LARGEST_SUM).any():
+            unfit(place, "must be an array of finite numbers")
+        return numbers
+
+    def write(self, value: AnyArray) -> dict[str, Any]:
+        """Give the record."""
+        kind = "<f4" if value.dtype == np.float32 else "<f8"
+        raw = np.ascontiguousarray(value, dtype=kind).tobytes()
+        data = base64.b64encode(raw).decode("ascii")
+        return {"type": kind, "shape": list(value.shape), "data": data}
+
 
 @dataclass(frozen=True)
 class Record(EntryShape):
-    """Named entries, all of them needed but the `optional` ones, and no others."""
+    """Named entries, all of them needed but the `optional` ones, and no others.
+
+    Read into a dict by name, or into what `make` makes of them.
+    """
 
     entries: Mapping[str, EntryShape]
     optional: frozenset[str] = frozenset()
+    make: Callable[..., Any] = dict
 
-    def read(self, value: Any, place: str) -> dict[str, Any]:
-        """Give the entries by name."""
-        where = place or "the record"
+    @classmethod
+    def of(cls, kind: type, **shapes: EntryShape | None) -> Record:
+        """Describe a dataclass by the types of its fields, but for some shapes; None: left out.
+
+        >>> from dataclasses import make_dataclass
+        >>> Step = make_dataclass("Step", [("size", int), ("name", str | None)])
+        >>> Record.of(Step).read({"size": 3, "name": None}, "step")
+        Step(size=3, name=None)
+        >>> Record.of(Step, size=Whole(1, 2)).write(Step(2, "a"))
+        {'size': 2, 'name': 'a'}
+        """
+        hints = get_type_hints(kind)
+        names = [own.name for own in fields(kind) if own.init]
+        entries = {
+            name: shapes.get(name) or shape_of(hints[name])
+            for name in names
+            if name not in shapes or shapes[name] is not None
+        }
+        return cls(entries, make=kind)
+
+    def read(self, value: Any, place: str) -> Any:
+        """Give the entries by name, or what is made of them."""
+        where = place or "it"
         if not isinstance(value, Mapping):
             _refuse(where, "a record", value)
         for name in value:
@@ -310,11 +436,70 @@ class Record(EntryShape):
         lacking = [n for n in self.entries if n not in value and n not in self.optional]
         if lacking:
             unfit(where, f"lacks the entry {lacking[0]!r}")
-        return {
-            name: shape.read(value[name], inside(place, name))
-            for name, shape in self.entries.items()
-            if name in value
-        }
+        return self.make(
+            **{
+                name: shape.read(value[name], inside(place, name))
+                for name, shape in self.entries.items()
+                if name in value
+            }
+        )
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """Give the entries of a mapping, or the attributes of anything else."""
+        own = value if isinstance(value, Mapping) else {n: getattr(value, n) for n in self.entries}
+        return {name: shape.write(own[name]) for name, shape in self.entries.items() if name in own}
+
+
+PLAIN: dict[Any, EntryShape] = {
+    int: Whole(),
+    float: Number(),
+    bool: Flag(),
+    str: Text(),
+    Any: Maybe(SavedLevel()),
+}
+
+
+def shape_of(hint: Any) -> EntryShape:
+    """The shape of a type: plain ones, enumerations, dataclasses, tuples of these, and None."""
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return member_of(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return Record.of(hint)
+    parts = get_args(hint)
+    if get_origin(hint) is tuple and parts[1:] == (...,):
+        return tuple_of(shape_of(parts[0]))
+    if len(parts) == 2 and parts[1] is type(None):
+        return Maybe(shape_of(parts[0]))
+    raise TypeError(f"no shape for {hint}")
+
+
+def tuple_of(shape: EntryShape, at_least: int = 0, at_most: int = 10**9) -> Made:
+    """A tuple whose entries are alike."""
+    return Made(ListOf(shape, at_least, at_most), tuple, list)
+
+
+@dataclass(frozen=True)
+class OneKind(EntryShape):
+    """A record that says of which kind it is: one of some classes."""
+
+    kinds: Mapping[str, Record]
+
+    def read(self, value: Any, place: str) -> Any:
+        """Give the value of the kind."""
+        if not isinstance(value, Mapping) or "kind" not in value:
+            unfit(place, "must be a record with a kind")
+        kind = OneWord(tuple(self.kinds)).read(value["kind"], inside(place, "kind"))
+        rest = {name: own for name, own in value.items() if name != "kind"}
+        return self.kinds[kind].read(rest, place)
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """Give the record."""
+        for kind, shape in self.kinds.items():
+            if type(value) is shape.make:
+                return {"kind": kind, **shape.write(value)}
+        raise TypeError(f"no kind for a {type(value).__name__}")
 
 
 @dataclass(frozen=True)
@@ -329,3 +514,30 @@ class ByName(EntryShape):
             _refuse(place, "a record", value)
         names = ((Text().read(name, f"a name in {place}"), own) for name, own in value.items())
         return {name: self.shape.read(own, inside(place, name)) for name, own in names}
+
+    def write(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the entries by name."""
+        return {name: self.shape.write(own) for name, own in value.items()}
+
+
+@dataclass(frozen=True)
+class JSONRecord(EntryShape):
+    """Whatever somebody keeps in a record, of at most so many characters."""
+
+    at_most: int
+
+    def read(self, value: Any, place: str) -> dict[str, Any]:
+        """Give the record."""
+        if not isinstance(value, dict) or len(json.dumps(value)) > self.at_most:
+            _refuse(place, f"a record of at most {self.at_most:,} characters", value)
+        return value
+
+
+MAX_BYTES_OF_ARRAY = 2**27  # characters in base64
+ARRAY = Record(
+    {
+        "type": OneWord(("<f4", "<f8")),
+        "shape": ListOf(Whole(0, 50_000_000), at_most=8),
+        "data": Text(MAX_BYTES_OF_ARRAY),
+    }
+)

@@ -1,96 +1,184 @@
-"""A watch as the text of its file: small, versioned, exact."""
+"""The file of a watch: what it holds, described once, written and read by the description.
+
+It is small, versioned and exact: a watch that is read goes on to the bit. It is read as input of
+strangers is: whatever does not fit is refused in a sentence with its place.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-from itrust import __version__
-from itrust._core import MAX_JSON_BYTES, InputError, strict_json
-from itrust.watch.components import CheckPanel, WatchCheck
-from itrust.watch.results import BatchRecord, Onset, Segment
-from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence, numbers_of
-from itrust.watch.wealth import PanelWealth
-
-if TYPE_CHECKING:
-    from itrust.watch.watching import Watch
-import base64
-import binascii
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any
 
 import numpy as np
 
+from itrust import __version__
 from itrust._core import (
-    AnyArray,
+    LARGEST_SUM,
+    MAX_JSON_BYTES,
+    Array,
     Code,
+    Extended,
     FloatArray,
+    InputError,
+    JSONRecord,
+    ListOf,
+    ListWith,
+    Made,
+    Maybe,
     NotJSONError,
+    Number,
+    OneKind,
+    OneWord,
+    Record,
+    SavedLevel,
+    Text,
     TooLargeError,
+    Whole,
+    inside,
     json_text,
-    shown,
+    member_of,
+    mended_by,
+    same_size,
+    strict_json,
+    tuple_of,
+    unfit,
 )
-from itrust.data import And, Between, Everywhere, Level, Missing, Predicate
-from itrust.terms import Absent, Curve, Inside, Is, Slope, Term
+from itrust.data import And, Between, Everywhere, Level, Missing
+from itrust.tasks import Ratio, parse
+from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Slope, Term, UnitScale
+from itrust.watch.batches import BatchSchema
+from itrust.watch.bets import MEMORIES, RIDGES, STAKES, Recalibrations
+from itrust.watch.components import MAX_CHECKS, SHARES, CheckPanel, WatchCheck
+from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
+from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence
+from itrust.watch.watching import MAX_SEED, Watch
+from itrust.watch.wealth import MAX_BLOCKS, Blocks, PanelWealth
 
-SCHEMA = "itrust-watch/1"
-MAX_SEED = 2**64 - 1
+SCHEMA = "itrust-watch/2"
 MAX_SOURCE = 1_000_000  # characters of what the maker of a watch keeps with it
+MAX_PANELS, MAX_PARTS, MAX_JOINT, MAX_KNOTS = 100_000, 4, 100, 10_000
+KINDS = ("number", "boolean", "date", "category")
+
+LEVEL, NAME, DIGEST, MOMENT = Maybe(SavedLevel()), Maybe(Text(200)), Text(64), Maybe(Text(100))
+SUM, EXTENDED = Number(-LARGEST_SUM, LARGEST_SUM), Extended(-LARGEST_SUM, LARGEST_SUM)
+POSITIVE, MEAN, SIZE = Number(1e-100, LARGEST_SUM), Number(-1e-9, 1 + 1e-9), Whole(1)
+LOG, MATRIX, TENSOR = Extended(), Array(2), Array(3)
+END = Extended(-1e300, 1e300)
+
+TERM = OneKind(
+    {
+        "curve": Record.of(Curve, order=Whole(1, 3), where=None),
+        "slope": Record.of(Slope, column=None, where=None),
+        "inside": Record.of(Inside, column=Text(), low=END, high=END, where=None),
+        "is": Record.of(Is, column=Text(), level=SavedLevel(), where=None),
+        "absent": Record.of(Absent, column=Text(), where=None),
+    }
+)
+CONDITIONS = {
+    "everywhere": Record.of(Everywhere),
+    "level": Record.of(Level, level=SavedLevel()),
+    "missing": Record.of(Missing),
+    "between": Record.of(Between, low=END, high=END, holds=OneWord(KINDS)),
+}
+BOTH = Record.of(And, parts=tuple_of(OneKind(CONDITIONS), at_least=2))
+CHECK = Record.of(
+    WatchCheck,
+    family=OneWord(("overall", *SHARES)),
+    where=OneKind({**CONDITIONS, "and": BOTH}),
+    parts=tuple_of(ListWith((TERM, SUM)), at_most=MAX_PARTS),
+    span=POSITIVE,
+)
+SCALE = Record.of(UnitScale, knots=Array(), heights=Array())
+PANEL = Record.of(
+    CheckPanel,
+    checks=tuple_of(CHECK, at_least=1, at_most=MAX_CHECKS),
+    weights=Array(),
+    scales=Made(ListOf(ListWith((Maybe(Text()), SCALE))), dict, dict.items),
+    joint=tuple_of(Whole(), at_most=MAX_JOINT),
+)
+BETS = Record.of(
+    PanelWealth,
+    log_bets=Array(3, logs=True),
+    log_moved=Array(1, logs=True),
+    peaks=Array(1, logs=True),
+    sides=Array(),
+    known=Record.of(Recalibrations, scores=MATRIX, information=TENSOR),
+    blocks=Record.of(Blocks, first=tuple_of(SIZE, at_most=MAX_BLOCKS), sums=Array(4)),
+    rows=Array(),
+)
+SUMS = Record.of(SumSequence, bound=POSITIVE, total=SUM, squares=SUM, hoeffding=SUM)
+LEAF = {
+    name: shape if name in ("above", "below", "smallest", "largest") else SUM
+    for name, shape in Record.of(
+        LeafSequence, leaf=None, above=SUMS, below=SUMS, smallest=EXTENDED, largest=EXTENDED
+    ).entries.items()
+}
+TASK = Made(Text(), parse, lambda task: task.formula)
+SEQUENCE = Record.of(TaskSequence, task=TASK, leaves=ListOf(Record(LEAF)))
+ONSET = Record.of(Onset, batch=SIZE, lower=SIZE, upper=SIZE, name=NAME, label=LEVEL)
+ALARM = Record.of(RaisedAlarm, batch=SIZE, log_evalue=LOG, since=Maybe(ONSET))
+SEGMENT = Record.of(
+    Segment,
+    name=NAME,
+    first=SIZE,
+    reference_rows=SIZE,
+    reference_digest=DIGEST,
+    alarms=tuple_of(ALARM),
+)
+BATCH = Record.of(
+    BatchRecord,
+    number=SIZE,
+    name=NAME,
+    rows=SIZE,
+    mean_label=MEAN,
+    mean_prediction=MEAN,
+    log_evalue=LOG,
+    log_peak=LOG,
+    digest=DIGEST,
+    start=MOMENT,
+    end=MOMENT,
+)
+INPUTS = Record.of(
+    BatchSchema,
+    columns=tuple_of(Made(ListWith((Text(), OneWord(KINDS))), tuple, list)),
+    classes=tuple_of(LEVEL, at_most=MAX_PANELS),
+    largest_weight=Number(1e-300, LARGEST_SUM),
+)
+FILE = Record(
+    {
+        "schema": OneWord((SCHEMA,)),
+        "version": Text(),
+        "alpha": Number(1e-300, 0.5 - 1e-12),
+        "tolerance": Maybe(Number(1e-300, 1 - 1e-12)),
+        "promise": member_of(Promise),
+        "seed": Whole(0, MAX_SEED),
+        "inputs": INPUTS,
+        "panels": tuple_of(PANEL),
+        "wealth": tuple_of(BETS),
+        "sequences": ListOf(Record(SEQUENCE.entries)),
+        "history": tuple_of(BATCH),
+        "segments": tuple_of(SEGMENT, at_least=1),
+        "source": JSONRecord(MAX_SOURCE),
+    }
+)
+CURE = "give a file that {} wrote", Code("Watch.save", "itrust watch")
 
 
 def text_of(watch: Watch) -> str:
-    """The whole text of a file."""
-    schema = watch.schema
-    source = json.dumps(watch.source, allow_nan=False)
-    if len(source) > MAX_SOURCE:
-        raise InputError(
-            "what is kept with a watch has at most {most} characters of JSON, not {value}",
-            argument="source",
-            value=len(source),
-            most=MAX_SOURCE,
-        )
-    facts = {
-        "schema": SCHEMA,
-        "version": __version__,
-        "alpha": watch.alpha,
-        "tolerance": watch.tolerance,
-        "promise": str(watch.promise),
-        "seed": watch.seed,
-        "columns": [list(column) for column in schema.columns],
-        "classes": [packed_level(name) for name in schema.classes],
-        "positive": packed_level(schema.positive),
-        "weighted": schema.weighted,
-        "clustered": schema.clustered,
-        "largest_weight": schema.largest_weight,
-        "panels": [
-            _panel(panel, own) for panel, own in zip(watch.panels, watch.wealth, strict=True)
-        ],
-        "tasks": [_sequence(own) for own in watch.sequences],
-        "history": [_record(record) for record in watch.history],
-        "segments": [_segment(segment) for segment in watch.segments],
-        "source": watch.source,
-    }
+    """The whole text of a file; refuses a watch that could not be read again."""
+    facts = {**vars(watch), "schema": SCHEMA, "version": __version__, "inputs": watch.schema}
     try:
-        text = json.dumps(facts, allow_nan=False, separators=(",", ":")) + "\n"
+        text = json.dumps(FILE.write(facts), allow_nan=False, separators=(",", ":")) + "\n"
     except ValueError:
         raise InputError(
             "a file cannot hold this watch: sums of its rows are not finite; take other units for "
             "weights and covariates",
             argument="path",
         ) from None
-    _refuse_unreadable(text)
-    return text
-
-
-def _refuse_unreadable(text: str) -> None:
-    """What is written must be read again: refuse it before it replaces what can be."""
-    from itrust.watch.loading import watch_in
-
     if len(text) > MAX_JSON_BYTES:  # all of it is ASCII
         raise InputError(
             "the state of this watch has {value} bytes, and one of more than {most} bytes is not "
@@ -100,314 +188,162 @@ def _refuse_unreadable(text: str) -> None:
             most=MAX_JSON_BYTES,
         )
     try:
-        watch_in(FilePlace(strict_json(text)))
+        watch_of(strict_json(text))
     except InputError as error:
-        raise InputError(
-            f"a file cannot hold this watch: {error.problem}",
-            argument="path",
-            details=error.details,
-        ) from None
+        problem = f"a file cannot hold this watch: {error.problem}"
+        raise InputError(problem, argument="path", details=error.details) from None
+    return text
 
 
-def _log(value: float) -> float | str:
-    """A logarithm; infinities are words."""
-    if math.isfinite(value):
-        return value
-    return "infinite" if value > 0 else "nothing"
-
-
-def _check(check: WatchCheck) -> dict[str, Any]:
-    return {
-        "name": check.name,
-        "family": check.family,
-        "covariates": list(check.covariates),
-        "shape": check.shape.value,
-        "where": packed_predicate(check.where),
-        "parts": [[packed_term(term), centre] for term, centre in check.parts],
-        "span": check.span,
-    }
-
-
-def _panel(panel: CheckPanel, own: PanelWealth) -> dict[str, Any]:
-    return {
-        "label": packed_level(panel.label),
-        "checks": [_check(check) for check in panel.checks],
-        "weights": packed_array(panel.weights),
-        "scales": [
-            [name, packed_array(scale.knots), packed_array(scale.heights)]
-            for name, scale in panel.scales.items()
-        ],
-        "joint": list(panel.joint),
-        "bets": packed_array(own.log_bets),
-        "moved": packed_array(own.log_moved),
-        "peaks": packed_array(own.peaks),
-        "sides": packed_array(own.sides),
-        "rows": packed_array(own.rows),
-        "scores": packed_array(own.known.scores),
-        "information": packed_array(own.known.information),
-        "block_starts": list(own.blocks.first),
-        "block_sums": packed_array(own.blocks.sums),
-    }
-
-
-def _sequence(own: TaskSequence) -> dict[str, Any]:
-    return {
-        "task": own.task.formula,
-        "batches": own.batches,
-        "rows": own.rows,
-        "leaves": [_leaf(leaf) for leaf in own.leaves],
-    }
-
-
-def _leaf(own: LeafSequence) -> dict[str, Any]:
-    numbers = {
-        name: value if math.isfinite(value) else None for name, value in numbers_of(own).items()
-    }
-    return {"above": _sums(own.above), "below": _sums(own.below), **numbers}
-
-
-def _sums(own: SumSequence) -> list[float]:
-    return [own.bound, own.total, own.squares, own.hoeffding]
-
-
-def _record(record: BatchRecord) -> dict[str, Any]:
-    logs = {"log_evalue": _log(record.log_evalue), "log_peak": _log(record.log_peak)}
-    return {**asdict(record), **logs}
-
-
-def _onset(since: Onset | None) -> dict[str, Any] | None:
-    return None if since is None else {**asdict(since), "label": packed_level(since.label)}
-
-
-def _segment(segment: Segment) -> dict[str, Any]:
-    alarms = [
-        {
-            "batch": alarm.batch,
-            "log_evalue": _log(alarm.log_evalue),
-            "since": _onset(alarm.since),
-        }
-        for alarm in segment.alarms
-    ]
-    return {**asdict(segment), "alarms": alarms}
-
-
-def packed_array(values: AnyArray) -> dict[str, Any]:
-    """An array of numbers: shape, type and bytes in base64."""
-    kind = "<f4" if values.dtype == np.float32 else "<f8"
-    raw = np.ascontiguousarray(values, dtype=kind).tobytes()
-    return {
-        "type": kind,
-        "shape": list(values.shape),
-        "data": base64.b64encode(raw).decode("ascii"),
-    }
-
-
-def packed_level(level: Any) -> Any:
-    """A level of a category: text, a number, true, false, a date or a moment."""
-    if level is None or isinstance(level, str | bool | int | float):
-        return level
-    if isinstance(level, datetime):
-        return {"datetime": level.isoformat()}
-    if isinstance(level, date):
-        return {"date": level.isoformat()}
-    raise InputError(
-        "the level {value} is a {kind}, which a file cannot hold; turn the column into text",
-        argument="reference",
-        value=level,
-        kind=type(level).__name__,
-    )
-
-
-def packed_end(end: float) -> float | None:
-    """An end of a range; None where there is none."""
-    return float(end) if math.isfinite(end) else None
-
-
-def packed_term(term: Term) -> list[Any]:
-    """A function of one column, as its kind, its column and what else it has."""
-    match term:
-        case Curve(order=1):
-            return ["line", term.column]
-        case Curve():
-            return ["curve", term.column, term.order]
-        case Slope():
-            return ["slope", None]
-        case Inside():
-            return ["within", term.column, packed_end(term.low), packed_end(term.high)]
-        case Is():
-            return ["is", term.column, packed_level(term.level)]
-        case Absent():
-            return ["absent", term.column]
-        case _:
-            raise TypeError(f"no way to pack a {type(term).__name__}")
-
-
-def packed_predicate(where: Predicate) -> list[Any]:
-    """A predicate, as its kind and what it has."""
-    match where:
-        case Everywhere():
-            return ["everywhere"]
-        case Level():
-            return ["level", where.name, packed_level(where.level)]
-        case Missing():
-            return ["missing", where.name]
-        case Between():
-            ends = packed_end(where.low), packed_end(where.high)
-            return ["between", where.name, *ends, where.text, where.holds]
-        case And():
-            return ["and", *(packed_predicate(part) for part in where.parts)]
-        case _:
-            raise TypeError(f"no way to pack a {type(where).__name__}")
-
-
-Read = TypeVar("Read")
-LARGEST = 1e150  # of any number: squares stay finite
-MAX_TEXT = 100_000
-MAX_SIZE = 50_000_000  # numbers of one array
-CURE, SAVED = "give a file that {} wrote", Code("Watch.save", "itrust watch")
-KINDS = ("number", "boolean", "date", "category")
-
-
-@dataclass(frozen=True)
-class FilePlace:
-    """A value of a file, and where it stands."""
-
-    value: Any
-    where: str = "it"
-
-    def refuse(self, wanted: str) -> NoReturn:
-        """Say what should stand here."""
-        found = shown(self.value) if not isinstance(self.value, list | dict) else "something else"
-        raise InputError(
-            "{where} must be {wanted}, not {found}",
-            argument="path",
-            hint=CURE,
-            settings=[SAVED],
-            where=self.where,
-            wanted=wanted,
-            found=found,
-        )
-
-    def __getitem__(self, name: str) -> FilePlace:
-        if not isinstance(self.value, Mapping):
-            self.refuse("a record")
-        if name not in self.value:
-            raise InputError(
-                "{where} lacks the entry {name}",
-                argument="path",
-                hint=CURE,
-                settings=[SAVED],
-                where=self.where,
-                name=repr(name),
-            )
-        return FilePlace(self.value[name], name if self.where == "it" else f"{self.where}.{name}")
-
-    def entries(self, size: int | None = None, least: int = 0) -> list[FilePlace]:
-        """The entries of a list, which may have to be of one size, or of a size at least."""
-        if not isinstance(self.value, list):
-            self.refuse("a list")
-        if size is not None and len(self.value) != size:
-            self.refuse(f"a list of {size}")
-        if len(self.value) < least:
-            self.refuse(f"a list of {least} or more")
-        return [FilePlace(own, f"{self.where}[{k}]") for k, own in enumerate(self.value)]
-
-    def number(self, low: float = -LARGEST, high: float = LARGEST) -> float:
-        """A number within bounds."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            self.refuse("a number")
-        if not low <= self.value <= high:
-            self.refuse(f"a number from {low:g} to {high:g}")
-        return float(self.value)
-
-    def whole(self, low: int = 0, high: int = 10**15) -> int:
-        """A whole number within bounds."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int):
-            self.refuse("a whole number")
-        if not low <= self.value <= high:
-            self.refuse(f"a whole number from {low:,} to {high:,}")
-        return int(self.value)
-
-    def flag(self) -> bool:
-        """True or false."""
-        if not isinstance(self.value, bool):
-            self.refuse("true or false")
-        return self.value
-
-    def text(self, most: int = MAX_TEXT) -> str:
-        """A text that can be written."""
-        if not isinstance(self.value, str) or len(self.value) > most:
-            self.refuse(f"a text of at most {most:,} characters")
-        try:
-            self.value.encode()
-        except UnicodeEncodeError:
-            self.refuse("a text of whole characters")
-        return self.value
-
-    def word(self, *words: str) -> str:
-        """One of some words."""
-        if not isinstance(self.value, str) or self.value not in words:
-            self.refuse(" or ".join(map(repr, words)))
-        return self.value
-
-    def maybe(self, read: Callable[[FilePlace], Read]) -> Read | None:
-        """What it is, or None for null."""
-        return None if self.value is None else read(self)
-
-    def log(self) -> float:
-        """A logarithm."""
-        if self.value == "infinite":
-            return math.inf
-        return -math.inf if self.value == "nothing" else self.number()
-
-    def level(self) -> Any:
-        """A level of a category, or null."""
-        if isinstance(self.value, Mapping) and len(self.value) == 1:
-            for kind, read in (("datetime", datetime), ("date", date)):
-                if kind in self.value:
-                    try:
-                        return read.fromisoformat(self[kind].text(100))
-                    except ValueError:
-                        self.refuse("a date such as '2026-01-31'")
-        if self.value is None or isinstance(self.value, bool):
-            return self.value
-        if isinstance(self.value, str):
-            return self.text()
-        number = self.number(-1e300, 1e300)
-        return self.value if isinstance(self.value, int) else number
-
-    def array(self, shape: tuple[int, ...], *, logs: bool = False) -> FloatArray:
-        """An array of one shape; only logarithms may be infinite, and only below."""
-        kind = self["type"].word("<f4", "<f8")
-        own = tuple(size.whole(0, MAX_SIZE) for size in self["shape"].entries())
-        if own != shape:
-            self.refuse(f"an array of shape {list(shape)}")
-        try:
-            raw = base64.b64decode(self["data"].text(2**27).encode("ascii"), validate=True)
-        except (binascii.Error, UnicodeEncodeError):
-            self.refuse("an array in base64")
-        if len(raw) != math.prod(shape) * int(kind[2]):
-            self.refuse(f"an array of {math.prod(shape):,} numbers")
-        found = np.frombuffer(raw, dtype=kind).reshape(shape).astype(np.float64)
-        possible = np.isfinite(found) | np.isneginf(found) if logs else np.isfinite(found)
-        if not possible.all() or (np.abs(found[np.isfinite(found)]) > LARGEST).any():
-            self.refuse("an array of finite numbers")
-        return found.astype(np.float32 if kind == "<f4" else np.float64)
-
-
-def place_in(path: Path) -> FilePlace:
-    """The whole of a file as strict JSON."""
+def loaded_watch(path: Path) -> Watch:
+    """Read a watch from a file."""
     try:
-        return FilePlace(strict_json(json_text(path)))
-    except TooLargeError:
+        with mended_by(*CURE):
+            return watch_of(strict_json(json_text(path)))
+    except (TooLargeError, NotJSONError) as error:
+        why = "it is larger than any watch"
+        if isinstance(error, NotJSONError):
+            why = f"it is not JSON: {error.why}"
         raise InputError(
-            "it is larger than any watch", argument="path", hint=CURE, settings=[SAVED]
-        ) from None
-    except NotJSONError as error:
-        raise InputError(
-            "it is not JSON: {why}",
+            "{why}",
             argument="path",
-            hint=CURE,
-            settings=[SAVED],
-            why=error.why,
+            file=str(path),
+            hint=CURE[0],
+            settings=CURE[1:],
+            details={"why": why},
         ) from None
+    except InputError as error:
+        raise (error if error.file else error.at(argument="path", file=str(path))) from None
+
+
+def watch_of(facts: Any) -> Watch:
+    """Make a watch of what a file says; refuse what does not fit."""
+    schema = facts.get("schema") if isinstance(facts, dict) else SCHEMA
+    if isinstance(facts, dict) and "schema" in facts:  # before what other schemas have
+        FILE.entries["schema"].read(schema, "schema")
+    found = FILE.read(facts, "")
+    del found["version"]
+    found["schema"] = found.pop("inputs")
+    found["sequences"] = tuple(
+        _sequence(own, inside("sequences", k), found["schema"])
+        for k, own in enumerate(found["sequences"])
+    )
+    watch = Watch(**found)
+    _refuse_columns(watch.schema)
+    _refuse_gaps(watch)
+    labels = watch.schema.labels
+    same_size("panels", len(watch.panels), "the classes", len(labels))
+    same_size("wealth", len(watch.wealth), "the classes", len(labels))
+    for k, label in enumerate(labels):
+        _refuse_panel(watch.panels[k], label, dict(watch.schema.columns), inside("panels", k))
+        _refuse_bets(watch, k, inside("wealth", k))
+    return watch
+
+
+def _refuse_columns(schema: BatchSchema) -> None:
+    if len(set(schema.names)) < len(schema.names):
+        unfit("inputs.columns", "must have different names")
+    if len(schema.classes) == 1 or len(set(schema.classes)) < len(schema.classes):
+        unfit("inputs.classes", "must be two or more different classes, or none")
+
+
+def _refuse_gaps(watch: Watch) -> None:
+    """Segments must follow each other and hold all batches."""
+    if [record.number for record in watch.history] != [*range(1, len(watch.history) + 1)]:
+        unfit("history", "must count its batches from 1")
+    first = 1
+    for number, segment in enumerate(watch.segments):
+        own = watch.history[first - 1 : first - 1 + segment.batches]
+        fits = (
+            (segment.number, segment.first, segment.batches) == (number, first, len(own))
+            and all(record.segment == number for record in own)
+            and [r.number for r in own if r.raised] == [alarm.batch for alarm in segment.alarms]
+        )
+        if not fits:
+            unfit("segments", "must be a list of segments that fits the history")
+        first += segment.batches
+    if first != len(watch.history) + 1:
+        unfit("history", "must be the batches of all segments")
+
+
+def _refuse_panel(panel: CheckPanel, label: Any, kinds: dict[str, str], place: str) -> None:
+    if panel.label != label:
+        unfit(f"{place}.label", f"must be {label!r}")
+    if panel.checks[0].parts:
+        unfit(f"{place}.checks", "must begin with the overall level")
+    for k, check in enumerate(panel.checks):
+        names = {*check.covariates, *check.where.names, *_columns_of([check])} - {None}
+        if not names <= set(kinds):
+            unfit(inside(f"{place}.checks", k), "must read columns of the watch")
+    numbers = _columns_of(panel.checks, Curve, Inside)
+    if any(kinds.get(str(name)) == "category" for name in numbers - {None}):
+        unfit(f"{place}.checks", "must read numbers as numbers, and categories by their levels")
+    wanted = {name for name in _columns_of(panel.checks) if kinds.get(str(name)) != "category"}
+    if not wanted | {None} <= set(panel.scales):
+        unfit(f"{place}.scales", "must be the scales of all numbers that checks read")
+    for scale in panel.scales.values():
+        shares = scale.heights
+        rises = (np.diff(shares) > 0).all() and (np.diff(scale.knots) > 0).all()
+        sized = 0 < shares.size == scale.knots.size <= MAX_KNOTS
+        if not sized or not rises or not ((shares > 0) & (shares < 1)).all():
+            unfit(f"{place}.scales", "must be heights that rise within (0, 1), and rising knots")
+    _refuse_shape(panel.weights, (len(panel.checks),), f"{place}.weights")
+    if (panel.weights <= 0).any() or not math.isclose(panel.weights.sum(), 1, rel_tol=1e-9):
+        unfit(f"{place}.weights", "must be positive numbers that sum to 1")
+    if len(set(panel.joint)) < len(panel.joint) or max(panel.joint, default=0) >= len(panel.checks):
+        unfit(f"{place}.joint", "must be different checks")
+
+
+def _columns_of(checks: Sequence[WatchCheck], *kinds: type[Term]) -> set[ColumnName]:
+    """Columns that the functions of checks read: all functions, or those of some kinds."""
+    return {term.column for c in checks for term, _ in c.parts if isinstance(term, kinds or Term)}
+
+
+def _refuse_bets(watch: Watch, number: int, place: str) -> None:
+    panel, own = watch.panels[number], watch.wealth[number]
+    checks, joint, memories = len(panel.checks), len(panel.joint), len(MEMORIES)
+    moved = memories * len(RIDGES) if watch.tolerance is None else 0
+    starts = own.blocks.first
+    for name, array, shape in (
+        ("log_bets", own.log_bets, (2, checks, STAKES.size)),
+        ("log_moved", own.log_moved, (moved,)),
+        ("peaks", own.peaks, (checks,)),
+        ("sides", own.sides, (checks,)),
+        ("rows", own.rows, (checks,)),
+        ("known.scores", own.known.scores, (memories, joint)),
+        ("known.information", own.known.information, (memories, joint, joint)),
+        ("blocks.sums", own.blocks.sums, (len(starts), 3, 2, checks)),
+    ):
+        _refuse_shape(array, shape, f"{place}.{name}")
+    in_order = all(a < b for a, b in pairwise(starts))
+    if not in_order or (starts and starts[-1] > watch.segments[-1].batches):
+        unfit(f"{place}.blocks.first", "must be batches in order")
+    information = own.known.information
+    lowest = min(float(np.linalg.eigvalsh(one).min(initial=0.0)) for one in information)
+    if lowest < -1e-6 * max(float(np.abs(information).max(initial=0.0)), 1.0):
+        unfit(f"{place}.known.information", "must be matrices that are positive")
+    if (own.rows < 0).any() or (own.rows != np.round(own.rows)).any():
+        unfit(f"{place}.rows", "must be numbers of rows")
+    if (np.abs(own.sides) != 1).any():
+        unfit(f"{place}.sides", "must be 1 or -1")
+
+
+def _refuse_shape(array: FloatArray, shape: tuple[int, ...], place: str) -> None:
+    if array.shape != shape:
+        unfit(place, f"must be an array of shape {list(shape)}, not {list(array.shape)}")
+
+
+def _sequence(found: dict[str, Any], place: str, schema: BatchSchema) -> TaskSequence:
+    """The sums behind a number, each with its leaf."""
+    task = found["task"]
+    leaves = tuple(dict.fromkeys(task.leaves()))
+    ratios = [leaf for leaf in leaves if isinstance(leaf, Ratio)]
+    if not leaves or len(ratios) < len(leaves) or not task.names <= set(schema.names):
+        unfit(f"{place}.task", "must be a task of means, shares and rates of the columns")
+    if any(leaf.label not in schema.labels for leaf in ratios):
+        unfit(f"{place}.task", "must be a task of the classes")
+    same_size(f"{place}.leaves", len(found["leaves"]), "those of the task", len(leaves))
+    pairs = zip(leaves, found["leaves"], strict=True)
+    return TaskSequence(
+        **{**found, "leaves": tuple(LeafSequence(leaf, **own) for leaf, own in pairs)}
+    )

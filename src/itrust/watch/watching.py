@@ -41,9 +41,9 @@ from itrust.watch.results import (
     running_batches,
 )
 from itrust.watch.sequences import TaskSequence, begun_sequences
-from itrust.watch.state import MAX_SEED
 from itrust.watch.wealth import MAX_LOG, PanelWealth, exp_of, findings_of, since_of, total_of
 
+MAX_SEED = 2**64 - 1  # that a file holds
 PILOT = 20_000  # random rows of the reference that settle checks
 
 
@@ -347,7 +347,7 @@ class Watch(Result):
         Parameters
         ----------
         path : str or Path
-            Where to; JSON of the schema "itrust-watch/1".
+            Where to; JSON of the schema "itrust-watch/2".
 
         Returns
         -------
@@ -373,7 +373,7 @@ class Watch(Result):
         Watch
             As it was saved.
         """
-        from itrust.watch.loading import loaded_watch
+        from itrust.watch.state import loaded_watch
 
         return loaded_watch(Path(path))
 

@@ -19,6 +19,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from itrust._core import write_whole
 from itrust.watch.bets import BatchRows, bet_sums, ratios_of
 from itrust.watch.components import CheckPanel, settled_panel
 from itrust.watch.results import Promise
-from itrust.watch.sequences import TaskBatch, TaskSequence
+from itrust.watch.sequences import TaskSequence
 from itrust.watch.wealth import PanelWealth, since_of
 
 RUNS = int(os.environ.get("RUNS", "1000"))
@@ -200,9 +201,15 @@ def numbered(cell: Cell, seed: int) -> dict[str, float]:
     held = np.ones(len(sequences), dtype=bool)
     for k in range(cell.batches):
         own = slice(k * ROWS, (k + 1) * ROWS)
-        some, weights = rows.sample.take(np.arange(own.start, own.stop)), np.ones(ROWS)
-        batch = TaskBatch(some.points, some.y, some.p, weights)
-        exact = TaskBatch(some.points, rows.truth[own], some.p, weights)
+        batch: Any = rows.sample.take(np.arange(own.start, own.stop))
+        exact: Any = SimpleNamespace(
+            points=batch.points,
+            y=rows.truth[own],
+            p=batch.p,
+            n=ROWS,
+            weights=None,
+            cluster=None,
+        )
         sequences = tuple(one.after({None: batch}) for one in sequences)
         true = tuple(one.after({None: exact}) for one in true)
         for number, (one, other) in enumerate(zip(sequences, true, strict=True)):

@@ -1,6 +1,7 @@
 """Numbers so far: sums as tasks have them, and intervals that hold at all times, under drift."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from itrust.watch.sequences import (
     LOG_WEIGHTS,
     PENALTY,
     SumSequence,
-    TaskBatch,
     begun_sequences,
     radius,
 )
@@ -29,12 +29,8 @@ TASKS = [
 ]
 
 
-def batch_of(sample):
-    return TaskBatch(sample.points, sample.y, sample.p, sample.weights_or_ones, sample.cluster)
-
-
 def sequences_of(sample, texts=TASKS):
-    return begun_sequences([tasks.parse(text) for text in texts], {None: [batch_of(sample)]})
+    return begun_sequences([tasks.parse(text) for text in texts], {None: [sample]})
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,7 +62,7 @@ def test_numbers_equal_those_of_tasks_on_all_rows(drawn):
     parts = [drawn(seed, 150) for seed in range(4)]
     own = sequences_of(parts[0])
     for part in parts:
-        own = tuple(one.after({None: batch_of(part)}) for one in own)
+        own = tuple(one.after({None: part}) for one in own)
     y, p = (np.concatenate([getattr(part, name) for part in parts]) for name in "yp")
     x = {
         name: np.concatenate([[part.column(name).cell(k) for k in range(part.n)] for part in parts])
@@ -84,7 +80,7 @@ def test_numbers_equal_those_of_tasks_on_all_rows(drawn):
 def test_a_prevalence_has_the_closed_form(drawn):
     sample = drawn(5, 400)
     (own,) = sequences_of(sample, ["prevalence()"])
-    so_far = own.after({None: batch_of(sample)}).so_far(0.05)
+    so_far = own.after({None: sample}).so_far(0.05)
     e = sample.residuals
     off = radius(float(e @ e), 0.0, 0.025) / sample.n
     np.testing.assert_allclose([so_far.lower, so_far.upper], [e.mean() - off, e.mean() + off])
@@ -102,7 +98,7 @@ def test_nothing_is_said_before_a_row_counts(drawn):
     sample = drawn(6, 300)
     women = sample.where('sex == "f"')
     (own,) = sequences_of(sample, ['prevalence(sex == "m")'])
-    so_far = own.after({None: batch_of(women)}).so_far(0.05)
+    so_far = own.after({None: women}).so_far(0.05)
     assert math.isnan(so_far.with_labels)
 
 
@@ -131,7 +127,10 @@ def test_intervals_hold_at_all_times_with_and_without_drift(drift, reference):
             truth = np.clip(p + bias, 0, 1)
             y = (rng.random(80) < truth).astype(float)
             points = it.Population(p, {"age": age}).points
-            rows = [TaskBatch(points, labels, p, np.ones(80)) for labels in (y, truth)]
+            rows = [
+                SimpleNamespace(points=points, y=labels, p=p, n=80, weights=None, cluster=None)
+                for labels in (y, truth)
+            ]
             own = tuple(one.after({None: rows[0]}) for one in own)
             true = tuple(one.after({None: rows[1]}) for one in true)
             for one, other in zip(own, true, strict=True):

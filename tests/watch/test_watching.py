@@ -338,3 +338,13 @@ def test_since_when_is_that_of_the_alarm_and_later_batches_do_not_move_it(tmp_pa
     facts = watch.to_dict()
     assert facts["since"] == facts["segments"][0]["alarms"][0]["since"]
     assert it.Watch.load(watch.save(tmp_path / "watch.json")).since == told
+
+
+def test_the_positive_value_of_files_is_the_one_of_their_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = {"y": rng.choice(["no", "yes"], 200), "p": rng.uniform(0.1, 0.9, 200)}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    scan = it.scan(tmp_path / "rows.parquet", label="y", prob="p", positive="no")
+    watch = it.Watch.start(scan)
+    assert watch.schema.positive == "no"
+    assert len(watch.update(scan.load().take(np.arange(50))).history) == 1

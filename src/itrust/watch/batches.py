@@ -12,26 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itrust._core import AnyArray, Code, FloatArray, InputError, Setting, listed
-from itrust.data import (
-    Column,
-    Design,
-    MulticlassSample,
-    MulticlassScan,
-    Points,
-    Sample,
-    Scan,
-    a_kind,
-    called_impossible,
-    checked_sample,
-)
+from itrust.data import Column, FileRows, Rows, Source, a_kind, checked_sample, clusters_in_files
 from itrust.watch.bets import BatchRows
 from itrust.watch.components import CheckPanel
 from itrust.watch.results import BatchRecord, Segment
-from itrust.watch.sequences import TaskBatch
+from itrust.watch.sequences import given_weights
 
 CHUNK = 65_536  # rows of a reference at a time
 IN_HAND = 4_096  # rows of a batch at a time: their functions stay in the cache
-Rows = Sample | MulticlassSample
 
 
 @dataclass(frozen=True)
@@ -56,186 +44,106 @@ class BatchSchema:
         return self.classes or (None,)
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """A reference that was taken in."""
-
-    rows: Rows | Scan
-    schema: BatchSchema
-    n: int
-    digest: str
-
-    def one(self, label: Any) -> Sample | Scan:
-        """The rows of one class against the rest; all of them for two classes."""
-        return self.rows.one_class(label) if isinstance(self.rows, MulticlassSample) else self.rows
-
-    def parts(self, label: Any) -> Iterator[tuple[Points, BatchRows, TaskBatch]]:
-        """The rows of one class, some at a time; whole where there are clusters."""
-        source = self.one(label)
-        size = source.n if isinstance(source, Sample) and self.schema.clustered else CHUNK
-        for chunk in source.chunks(size):
-            weights = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
-            if isinstance(source, Sample):
-                weights = _weights(source)[chunk.first : chunk.first + chunk.y.size]
-            share = None if chunk.cluster is None else _shares(chunk.cluster)
-            yield (
-                chunk.points,
-                BatchRows(chunk.y, chunk.p, share),
-                TaskBatch(chunk.points, chunk.y, chunk.p, weights, chunk.cluster),
-            )
+def chunks_of(rows: Source) -> Iterator[Rows]:
+    """Some rows at a time, with weights as they were given; whole where there are clusters."""
+    if isinstance(rows, FileRows):
+        yield from rows.chunks(CHUNK)
+        return
+    size = CHUNK if rows.cluster is None else rows.n
+    for first in range(0, rows.n, size):
+        yield rows.cut(slice(first, first + size), rows.weights)
 
 
-def taken_reference(reference: object) -> Reference:
-    """Take in a reference; refuse what cannot be one."""
-    if isinstance(reference, MulticlassScan):
-        reference = reference.load()
-    if isinstance(reference, Scan):
-        return _of_files(reference)
+def taken_reference(reference: object) -> tuple[Source, BatchSchema, int, str]:
+    """Take in a reference: its rows, their schema, number and digest; refuse what cannot be one."""
     rows = _checked_rows(reference)
-    _refuse_design(rows.design)
-    heaviest = float(_weights(rows).max())
+    n, heaviest, words = 0, 0.0, []
+    for chunk in chunks_of(rows):
+        words.append(_words(chunk))
+        n, heaviest = n + chunk.n, max(heaviest, float(given_weights(chunk).max()))
     schema = BatchSchema(
-        tuple((column.name, column.kind) for column in rows.columns),
-        rows.classes if isinstance(rows, MulticlassSample) else (),
-        None if isinstance(rows, MulticlassSample) else rows.values[1],
-        rows.weights is not None,
-        rows.cluster is not None,
+        tuple((column.name, column.kind) for column in chunk.columns),
+        chunk.classes if rows.several else (),
+        None if rows.several else chunk.classes[1],
+        chunk.weights is not None,
+        chunk.cluster is not None,
         heaviest,
     )
-    return Reference(rows, schema, rows.n, digest_of([_words(rows)]))
+    return rows, schema, n, digest_of(words)
 
 
-def _of_files(reference: Scan) -> Reference:
-    if reference.clusters is not None:
-        raise InputError(
-            "clusters in files cannot be watched, since those of one cluster may lie apart; read "
-            "the reference into memory first, with scan(...).load()",
-            argument="reference",
-        )
-    words, n, heaviest, columns = [], 0, 0.0, None
-    for chunk in reference.chunks(CHUNK):
-        weights = [] if chunk.weights is None else [("weights", chunk.weights)]
-        words.append(row_words([("y", chunk.y), ("p", chunk.p), *weights], chunk.points.columns))
-        n += chunk.y.size
-        heaviest = max(heaviest, 1.0 if chunk.weights is None else float(chunk.weights.max()))
-        columns = columns or tuple((column.name, column.kind) for column in chunk.points.columns)
-    positive = getattr(reference, "positive", None)
-    schema = BatchSchema(
-        columns or (),
-        (),
-        1 if positive is None else positive,
-        reference.weights is not None,
-        False,
-        heaviest,
-    )
-    return Reference(reference, schema, n, digest_of(words))
-
-
-def _checked_rows(rows: object) -> Rows:
-    return rows if isinstance(rows, MulticlassSample) else checked_sample(rows)
-
-
-def _refuse_design(design: Design) -> None:
-    if design.strata is not None or design.replicate_weights is not None:
+def _checked_rows(given: Any) -> Source:
+    """Pass labelled rows on, whose design a watch can take."""
+    if isinstance(given, FileRows) and given.label is not None:
+        if not given.is_simple:
+            raise clusters_in_files()
+        return given
+    several = isinstance(given, Rows) and given.several and given.labelled
+    rows: Rows = given if several else checked_sample(given)
+    if rows.design.strata is not None or rows.design.replicate_weights is not None:
         raise InputError(
             "a watch takes rows by themselves or in clusters, and weights; strata and replicate "
             "weights are for a finished sample, whose variance they give, and bets need none; make "
             "the sample without them",
             argument="reference",
         )
+    return rows
 
 
-def _words(rows: Rows) -> Any:
-    if isinstance(rows, MulticlassSample):
-        numbers = [("y", rows.codes.astype(float))]
-        numbers += [(f"p {name}", rows.p[:, k]) for k, name in enumerate(rows.classes)]
-    else:
-        numbers = [("y", rows.y), ("p", rows.p)]
+def _words(rows: Rows) -> Words:
+    """A number for every row, made of all that it holds."""
+    numbers = {"y": rows.codes, **{f"p {k}": own for k, own in enumerate(rows.predictions.T)}}
     if rows.weights is not None:
-        numbers.append(("weights", rows.weights))
-    return row_words(numbers, rows.columns)
+        numbers["weights"] = rows.weights
+    return row_words(numbers.items(), rows.columns)
 
 
-@dataclass(frozen=True, eq=False)
-class TakenBatch:
-    """A batch that fits the schema."""
-
-    rows: Rows
-    schema: BatchSchema
-    digest: str
-
-    @property
-    def worth(self) -> FloatArray | None:
-        """Weights over the largest of the reference, at most 1; None where rows count alike."""
-        weights = self.rows.weights
-        return None if weights is None else np.minimum(weights / self.schema.largest_weight, 1.0)
-
-    def of(self, label: Any) -> tuple[Points, BatchRows, TaskBatch]:
-        """The rows of one class against the rest; all of them for two classes."""
-        rows = self.rows
-        own = rows.one_class(label) if isinstance(rows, MulticlassSample) else rows
-        share = None if own.cluster is None else _shares(own.cluster)
-        return (
-            own.points,
-            BatchRows(own.y, own.p, share),
-            TaskBatch(own.points, own.y, own.p, _weights(own), _numbered(own.cluster)),
-        )
-
-    def parts(self, panel: CheckPanel) -> Iterator[tuple[FloatArray, BatchRows]]:
-        """Functions of a panel's checks and labels, some rows at a time."""
-        points, rows, _ = self.of(panel.label)
-        worth = self.worth
-        for first in range(0, len(points), IN_HAND):
-            some = slice(first, first + IN_HAND)
-            matrix = panel.matrix(points.take(some))
-            if worth is not None:
-                matrix *= worth[some]
-            yield matrix, rows.take(some)
-
-    @property
-    def impossible(self) -> int:
-        """Number of labels that the model gave probability 0; rows of weight 0 count nothing."""
-        rows, counts = self.rows, _weights(self.rows) > 0
-        if isinstance(rows, MulticlassSample):
-            chosen = rows.p[np.arange(rows.n), rows.codes]
-            return int(np.count_nonzero((chosen == 0) & counts))
-        return int(np.count_nonzero(called_impossible(rows.y, rows.p) & counts))
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """Mean label and mean prediction, as `BatchRecord` has them."""
-        rows, w = self.rows, _weights(self.rows)
-        if isinstance(rows, MulticlassSample):
-            top = rows.p.argmax(axis=1)
-            label, predicted = (rows.codes == top).astype(float), rows.p.max(axis=1)
-        else:
-            label, predicted = rows.y, rows.p
-        total = float(w.sum())
-        # A weighted mean of ones may exceed 1 by rounding.
-        found = [min(max(float(w @ own) / total, 0.0), 1.0) for own in (label, predicted)]
-        return found[0], found[1]
+def bet_rows(outcome: Rows) -> BatchRows:
+    """One outcome as bets see it; those of a cluster share one row's stake."""
+    if outcome.cluster is None:
+        return BatchRows(outcome.y, outcome.p)
+    return BatchRows(outcome.y, outcome.p, 1 / np.bincount(outcome.cluster)[outcome.cluster])
 
 
-def _weights(rows: Rows) -> FloatArray:
-    """Weights as they were given: batches are added up, so their scale counts."""
-    return np.ones(rows.n) if rows.weights is None else rows.weights
+def matrix_parts(
+    outcome: Rows, panel: CheckPanel, largest_weight: float
+) -> Iterator[tuple[FloatArray, BatchRows]]:
+    """Functions of a panel's checks and labels, some rows at a time.
+
+    Weights count over the largest of the reference, at most 1.
+    """
+    rows = bet_rows(outcome)
+    for first in range(0, outcome.n, IN_HAND):
+        some = slice(first, first + IN_HAND)
+        matrix = panel.matrix(outcome.points.take(some))
+        if outcome.weights is not None:
+            matrix *= np.minimum(outcome.weights[some] / largest_weight, 1.0)
+        yield matrix, rows.take(some)
 
 
-def _numbered(cluster: Any) -> Any:
-    return None if cluster is None else np.unique(cluster, return_inverse=True)[1]
+def impossible_labels(rows: Rows) -> int:
+    """Number of labels that the model gave probability 0; rows of weight 0 count nothing."""
+    if rows.several:
+        given = rows.predictions[np.arange(rows.n), rows.codes]
+    else:
+        given = np.where(rows.codes == 1, rows.p, 1 - rows.p)
+    return int(np.count_nonzero((given == 0) & (given_weights(rows) > 0)))
 
 
-def _shares(cluster: Any) -> FloatArray:
-    codes = _numbered(cluster)
-    return np.asarray(1 / np.bincount(codes)[codes])
+def means_of(rows: Rows) -> tuple[float, float]:
+    """Mean label and mean prediction, as `BatchRecord` has them."""
+    label, predicted = rows.codes == 1, rows.predictions[:, 0]
+    if rows.several:
+        label, predicted = rows.codes == rows.p.argmax(axis=1), rows.p.max(axis=1)
+    w = given_weights(rows)
+    # A weighted mean of ones may exceed 1 by rounding.
+    found = [min(max(float(w @ own) / float(w.sum()), 0.0), 1.0) for own in (label, predicted)]
+    return found[0], found[1]
 
 
-def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
-    """Take in a batch; refuse one that does not have what the reference has."""
-    if isinstance(batch, Scan | MulticlassScan):
-        batch = batch.load()
-    rows = _checked_rows(batch)
-    _refuse_design(rows.design)
+def taken_batch(batch: object, schema: BatchSchema) -> tuple[Rows, str]:
+    """Take in a batch, and its digest; refuse one that does not have what the reference has."""
+    rows: Any = _checked_rows(batch.load() if isinstance(batch, FileRows) else batch)
     _refuse_labels(rows, schema)
     lacking = [name for name in schema.names if name not in rows.names]
     if lacking:
@@ -258,20 +166,20 @@ def taken_batch(batch: object, schema: BatchSchema) -> TakenBatch:
                 found=found,
                 kind=kind,
             )
-    for has, held, what in (
+    for has, wanted, what in (
         (rows.weights is not None, schema.weighted, "weights"),
         (rows.cluster is not None, schema.clustered, "clusters"),
     ):
-        if has != held:
+        if has != wanted:
             raise InputError(
                 "the batch has {found} and the reference has {kept}; give both the same",
                 argument="batch",
                 found=what if has else f"no {what}",
-                kept=what if held else f"no {what}",
+                kept=what if wanted else f"no {what}",
             )
     if rows.names != schema.names:
         rows = rows.only(*schema.names) if schema.names else rows.with_columns(())
-    return TakenBatch(rows, schema, digest_of([_words(rows)]))
+    return rows, digest_of([_words(rows)])
 
 
 def _family(kind: str) -> str:
@@ -280,15 +188,14 @@ def _family(kind: str) -> str:
 
 
 def _refuse_labels(rows: Rows, schema: BatchSchema) -> None:
-    several = isinstance(rows, MulticlassSample)
-    if several != bool(schema.classes):
+    if rows.several != bool(schema.classes):
         raise InputError(
             "the batch is {found} and the reference is {kept}",
             argument="batch",
             found=a_kind(rows),
             kept="a MulticlassSample" if schema.classes else "a Sample of two classes",
         )
-    if isinstance(rows, MulticlassSample):
+    if rows.several:
         if rows.classes != schema.classes:
             raise InputError(
                 "the batch has the classes {found} and the reference {kept}; give the same ones in "
@@ -297,11 +204,11 @@ def _refuse_labels(rows: Rows, schema: BatchSchema) -> None:
                 found=listed(rows.classes),
                 kept=listed(schema.classes),
             )
-    elif rows.values[1] != schema.positive:
+    elif rows.classes[1] != schema.positive:
         raise InputError(
             "in the batch {value} counts as positive, in the reference {kept}",
             argument="batch",
-            value=rows.values[1],
+            value=rows.classes[1],
             kept=repr(schema.positive),
         )
 
@@ -359,11 +266,11 @@ def digest_of(parts: Iterable[Words]) -> str:
 
 def row_words(numbers: Iterable[tuple[str, FloatArray]], columns: Iterable[Column]) -> Words:
     """A number for every row, made of all that the row holds."""
-    held = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
-    held += [(f"column {column.name}", _of_column(column)) for column in columns]
-    total = np.zeros(held[0][1].size, dtype=np.uint64)
+    known = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
+    known += [(f"column {column.name}", _of_column(column)) for column in columns]
+    total = np.zeros(known[0][1].size, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        for name, words in held:
+        for name, words in known:
             total += _stirred(words ^ _word(name))
         return _stirred(total)
 
@@ -400,19 +307,19 @@ def _stirred(words: Words) -> Words:
 def refuse_repeated(
     history: Sequence[BatchRecord],
     segments: Sequence[Segment],
-    batch: TakenBatch,
+    digest: str,
     name: str | None,
 ) -> None:
     """Refuse rows, and a name, that were taken in before."""
     for segment in segments:
-        if segment.reference_digest == batch.digest:
+        if segment.reference_digest == digest:
             raise InputError(
                 "these rows are those of the reference; a batch has other ones",
                 argument="batch",
             )
     for record in history:
         told = f"batch {record.number}" + (f" ({record.name})" if record.name else "")
-        if record.digest == batch.digest:
+        if record.digest == digest:
             raise InputError(
                 "these rows were taken in before, as {value}; nothing was counted twice",
                 argument="batch",

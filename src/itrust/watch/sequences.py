@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray
-from itrust.data import Points
+from itrust.data import Rows
 from itrust.tasks import Bounds, Leaf, Ratio, Task
 from itrust.watch.results import NumberSoFar
 
@@ -37,15 +37,9 @@ PENALTY = -np.log1p(-GRID) - GRID
 MAX_STEPS, CLOSE = 60, 1e-12  # of Newton, and when they stop
 
 
-@dataclass(frozen=True, eq=False)
-class TaskBatch:
-    """Rows as tasks see them."""
-
-    points: Points
-    y: FloatArray
-    p: FloatArray
-    weights: FloatArray
-    cluster: IntArray | None = None
+def given_weights(rows: Rows) -> FloatArray:
+    """Weights as they were given: batches are added up, so their scale counts."""
+    return np.ones(rows.n) if rows.weights is None else rows.weights
 
 
 def radius(squares: float, hoeffding: float, alpha: float) -> float:
@@ -137,10 +131,11 @@ class LeafSequence:
                 cells += [self.zeros, self.ones]
         return int(min((cell for cell in cells if cell > 0), default=0))
 
-    def after(self, rows: TaskBatch) -> LeafSequence:
+    def after(self, rows: Rows) -> LeafSequence:
         """Add the rows of a batch."""
-        g, h = self.leaf.bare.terms_of(rows.points, rows.weights)
-        w, e, counts = rows.weights, rows.y - rows.p, h > 0
+        w, e = given_weights(rows), rows.y - rows.p
+        g, h = self.leaf.bare.terms_of(rows.points, w)
+        counts = h > 0
         among, counted = self.leaf.among_positives, counts & (w > 0)
         return replace(
             self,
@@ -197,10 +192,10 @@ class TaskSequence:
     batches: int = 0
     rows: int = 0
 
-    def after(self, batches_by_label: dict[Any, TaskBatch]) -> TaskSequence:
-        """Add a batch."""
-        leaves = tuple(own.after(batches_by_label[own.leaf.label]) for own in self.leaves)
-        rows = next(iter(batches_by_label.values())).y.size
+    def after(self, outcomes: Mapping[Any, Rows]) -> TaskSequence:
+        """Add a batch, given by its classes."""
+        leaves = tuple(own.after(outcomes[own.leaf.label]) for own in self.leaves)
+        rows = next(iter(outcomes.values())).y.size
         return replace(self, leaves=leaves, batches=self.batches + 1, rows=self.rows + rows)
 
     def values(self) -> tuple[float, float]:
@@ -237,7 +232,7 @@ def _value(task: Task, known: dict[Leaf, tuple[float, float]], k: int) -> float:
 
 
 def begun_sequences(
-    tasks: Sequence[Task], reference: Mapping[Any, Sequence[TaskBatch]]
+    tasks: Sequence[Task], reference: Mapping[Any, Sequence[Rows]]
 ) -> tuple[TaskSequence, ...]:
     """Settle centres and bounds on the reference; no label is read."""
     found = []
@@ -256,12 +251,12 @@ def begun_sequences(
     return tuple(found)
 
 
-def _begun(leaf: Leaf, reference: Mapping[Any, Sequence[TaskBatch]]) -> LeafSequence:
+def _begun(leaf: Leaf, reference: Mapping[Any, Sequence[Rows]]) -> LeafSequence:
     parts = reference[leaf.label]
-    terms = [leaf.bare.terms_of(rows.points, rows.weights) for rows in parts]
+    terms = [leaf.bare.terms_of(rows.points, given_weights(rows)) for rows in parts]
     pairs = list(zip(terms, parts, strict=True))
-    mass = sum(float(rows.weights @ (h * rows.p)) for (_, h), rows in pairs)
-    above = sum(float(rows.weights @ (g * rows.p)) for (g, _), rows in pairs)
+    mass = sum(float(given_weights(rows) @ (h * rows.p)) for (_, h), rows in pairs)
+    above = sum(float(given_weights(rows) @ (g * rows.p)) for (g, _), rows in pairs)
     centre = above / mass if leaf.among_positives and mass > 0 else 0.0
     bounds = [(_largest(rows, g - centre * h), _largest(rows, h)) for (g, h), rows in pairs]
     if not any(low for _, low in bounds):
@@ -270,8 +265,8 @@ def _begun(leaf: Leaf, reference: Mapping[Any, Sequence[TaskBatch]]) -> LeafSequ
     return LeafSequence(leaf, centre, SumSequence(first), SumSequence(second))
 
 
-def _largest(rows: TaskBatch, a: FloatArray) -> float:
-    size = rows.weights * np.abs(a)
+def _largest(rows: Rows, a: FloatArray) -> float:
+    size = given_weights(rows) * np.abs(a)
     if rows.cluster is not None:
         size = by_cluster(rows.cluster, size)
     return float(size.max(initial=0.0))
@@ -281,9 +276,3 @@ def _rounded_up(size: float) -> float:
     """Two digits, so that the state does not hold the largest value of the reference."""
     step = 10.0 ** (math.floor(math.log10(size)) - 1)
     return max(math.ceil(size / step) * step, size)
-
-
-def numbers_of(own: LeafSequence) -> dict[str, float]:
-    """The plain sums of a leaf, by name, for the state file."""
-    names = [f.name for f in fields(own) if f.name not in ("leaf", "above", "below")]
-    return {name: float(getattr(own, name)) for name in names}

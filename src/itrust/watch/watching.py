@@ -17,12 +17,15 @@ from itrust._core import (
     checked_choice,
     checked_share,
 )
-from itrust.data import MulticlassSample, MulticlassScan, Sample, Scan
+from itrust.data import MulticlassSample, MulticlassScan, Rows, Sample, Scan, Source
 from itrust.tasks import Task, as_tasks, class_tasks, parse
 from itrust.watch.batches import (
     BatchSchema,
-    Reference,
-    TakenBatch,
+    bet_rows,
+    chunks_of,
+    impossible_labels,
+    matrix_parts,
+    means_of,
     refuse_order,
     refuse_repeated,
     taken_batch,
@@ -149,16 +152,16 @@ class Watch(Result):
         """
         kept = Promise(checked_choice(promise, "promise", [str(word) for word in Promise]))
         bias = None if tolerance is None else checked_share(tolerance, "tolerance")
-        taken = taken_reference(reference)
-        own = class_tasks(written_tasks(as_tasks(tasks)), few_rows(taken))
-        segment = Segment(0, checked_name(name), 1, 0, taken.n, taken.digest)
-        panels, wealth, sequences = begun(taken, own, kept, bias)
+        own = written_tasks(as_tasks(tasks))
+        rows, schema, n, digest = taken_reference(reference)
+        segment = Segment(0, checked_name(name), 1, 0, n, digest)
+        panels, wealth, sequences = begun(rows, schema, own, kept, bias)
         return cls(
             checked_alpha(alpha),
             bias,
             kept,
             checked_seed(rng),
-            taken.schema,
+            schema,
             panels,
             wealth,
             sequences,
@@ -201,75 +204,68 @@ class Watch(Result):
         Watch
             With one more batch.
         """
-        taken = taken_batch(batch, self.schema)
+        rows, digest = taken_batch(batch, self.schema)
         start, end = time_range(at)
         told = checked_name(name)
-        refuse_repeated(self.history, self.segments, taken, told)
+        refuse_repeated(self.history, self.segments, digest, told)
         if not late:
             refuse_order(self.history, self.segments[-1], start, end)
-        return self._after(taken, told, start, end, late)
+        return self._after(rows, digest, told, start, end, bool(late))
 
     def _after(
-        self, batch: TakenBatch, name: str | None, start: str | None, end: str | None, late: bool
+        self,
+        rows: Rows,
+        digest: str,
+        name: str | None,
+        start: str | None,
+        end: str | None,
+        late: bool,
     ) -> Self:
         segment = self.segments[-1]
         restarts = self.promise is Promise.RUN_LENGTH and self.alarm
-        count = 1 if restarts else self._since_begun + 1
+        count = 1 if restarts else len(self.running) + 1
+        outcomes = {label: rows.outcome(k) for k, label in enumerate(self.schema.labels)}
         wealth = tuple(
-            self._bet(panel, own, batch, count, restarts)
+            own.after(
+                panel,
+                matrix_parts(outcomes[panel.label], panel, self.schema.largest_weight),
+                count,
+                self.promise,
+                self.tolerance or 0.0,
+                restarts=restarts,
+            )
             for panel, own in zip(self.panels, self.wealth, strict=True)
         )
-        impossible = 0 if self.tolerance is not None else batch.impossible
+        impossible = 0 if self.tolerance is not None else impossible_labels(rows)
         log_evalue = math.inf
-        if not impossible and (restarts or self._log_evalue < math.inf):
+        if not impossible and (restarts or self.log_evalue < math.inf):
             log_evalue = total_of(self.panels, wealth, count, self.promise)
         peak = log_evalue if restarts else max(self._log_peak, log_evalue)
         reached = log_evalue >= -math.log(self.alpha)
         first = self.promise is Promise.RUN_LENGTH or not segment.alarms
-        number = len(self.history) + 1
-        label, predicted = batch.means
         record = BatchRecord(
-            number,
+            len(self.history) + 1,
             name,
-            batch.rows.n,
-            label,
-            predicted,
+            rows.n,
+            *means_of(rows),
             log_evalue,
             peak,
             segment.number,
-            bool(late),
-            batch.digest,
+            late,
+            digest,
             start,
             end,
             impossible,
             reached and first,
         )
-        by_label = {
-            label: batch.of(label)[2]
-            for own in self.sequences
-            for label in dict.fromkeys(leaf.leaf.label for leaf in own.leaves)
-        }
-        sequences = tuple(own.after(by_label) for own in self.sequences)
         found = replace(
             self,
             wealth=wealth,
-            sequences=sequences,
+            sequences=tuple(own.after(outcomes) for own in self.sequences),
             history=(*self.history, record),
             segments=(*self.segments[:-1], replace(segment, batches=segment.batches + 1)),
         )
         return found._with_alarm() if record.raised else found
-
-    def _bet(
-        self, panel: CheckPanel, own: PanelWealth, batch: TakenBatch, count: int, restarts: bool
-    ) -> PanelWealth:
-        return own.after(
-            panel,
-            batch.parts(panel),
-            count,
-            self.promise,
-            self.tolerance or 0.0,
-            restarts=restarts,
-        )
 
     def _with_alarm(self) -> Self:
         last, segment = self.history[-1], self.segments[-1]
@@ -299,27 +295,27 @@ class Watch(Result):
         Watch
             Before the first batch of the new model.
         """
-        taken = taken_reference(reference)
+        rows, schema, n, digest = taken_reference(reference)
         last = self.segments[-1]
-        if not last.batches and last.reference_digest == taken.digest:
+        if not last.batches and last.reference_digest == digest:
             raise InputError(
                 "{argument}: these rows are the reference of the present model already, which has "
                 "seen no batch yet; go on with its first batch",
                 argument="reference",
             )
-        tasks = class_tasks([own.task for own in self.sequences], few_rows(taken))
-        panels, wealth, sequences = begun(taken, tasks, self.promise, self.tolerance)
+        tasks = [own.task for own in self.sequences]
+        panels, wealth, sequences = begun(rows, schema, tasks, self.promise, self.tolerance)
         segment = Segment(
             len(self.segments),
             checked_name(name),
             len(self.history) + 1,
             0,
-            taken.n,
-            taken.digest,
+            n,
+            digest,
         )
         return replace(
             self,
-            schema=taken.schema,
+            schema=schema,
             panels=panels,
             wealth=wealth,
             sequences=sequences,
@@ -398,27 +394,17 @@ class Watch(Result):
         return running_batches(self.present, self.promise)
 
     @property
-    def _since_begun(self) -> int:
-        return len(self.running)
-
-    @property
-    def _log_evalue(self) -> float:
-        own = self.present
-        if own:
-            return own[-1].log_evalue
+    def _log_at_first(self) -> float:
         return 0.0 if self.promise is Promise.EVER else -math.inf
 
     @property
     def _log_peak(self) -> float:
-        own = self.present
-        if own:
-            return own[-1].log_peak
-        return 0.0 if self.promise is Promise.EVER else -math.inf
+        return self.present[-1].log_peak if self.present else self._log_at_first
 
     @property
     def log_evalue(self) -> float:
         """Logarithm of `evalue`."""
-        return self._log_evalue
+        return self.present[-1].log_evalue if self.present else self._log_at_first
 
     @property
     def evalue(self) -> float:
@@ -426,7 +412,7 @@ class Watch(Result):
 
         Infinite where a label occurred that the model had given probability 0.
         """
-        return exp_of(self._log_evalue)
+        return exp_of(self.log_evalue)
 
     @property
     def pvalue(self) -> float | None:
@@ -537,32 +523,34 @@ class Watch(Result):
 
 
 def begun(
-    reference: Reference, tasks: Sequence[Task], promise: Promise, tolerance: float | None
+    reference: Source,
+    schema: BatchSchema,
+    tasks: Sequence[Task],
+    promise: Promise,
+    tolerance: float | None,
 ) -> tuple[tuple[CheckPanel, ...], tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
     """Settle checks, bets and numbers before the first batch."""
-    labels = reference.schema.labels
+    extract = reference.extract(PILOT)
+    named = class_tasks(tasks, extract.some)
+    labels = schema.labels
     most = max(12, MAX_CHECKS // len(labels))
     panels, wealth = [], []
-    parts: dict[Any, list[Any]] = {}
-    wanted = {leaf.label for task in tasks for leaf in task.leaves()}
-    for label in labels:
-        panel = settled_panel(reference.one(label).pilot(PILOT), label, most=most)
-        own = PanelWealth.begun(panel, promise, moved=tolerance is None)
-        for points, rows, task_rows in reference.parts(label):
+    for k, label in enumerate(labels):
+        some = replace(extract, some=extract.some.outcome(k))
+        panels.append(settled_panel(some.pilot(PILOT), label, most=most))
+        wealth.append(PanelWealth.begun(panels[-1], promise, moved=tolerance is None))
+    wanted = {leaf.label for task in named for leaf in task.leaves()}
+    rows: dict[Any, list[Rows]] = {label: [] for label in wanted}
+    for chunk in chunks_of(reference):
+        for k, label in enumerate(labels):
+            outcome = chunk.outcome(k)
             if tolerance is None:
-                matrix = panel.matrix(points)[list(panel.joint)]
-                own = replace(own, known=own.known.with_reference(matrix, rows))
+                phi = panels[k].matrix(outcome.points)[list(panels[k].joint)]
+                known = wealth[k].known.with_reference(phi, bet_rows(outcome))
+                wealth[k] = replace(wealth[k], known=known)
             if label in wanted:
-                parts.setdefault(label, []).append(task_rows)
-        panels.append(panel)
-        wealth.append(own)
-    return tuple(panels), tuple(wealth), begun_sequences(tasks, parts)
-
-
-def few_rows(reference: Reference) -> Sample | MulticlassSample:
-    """Rows that say what labels are called."""
-    rows = reference.rows
-    return rows.extract(1_000).some if isinstance(rows, Scan) else rows
+                rows[label].append(outcome)
+    return tuple(panels), tuple(wealth), begun_sequences(named, rows)
 
 
 def written_tasks(tasks: Sequence[Task]) -> list[Task]:

@@ -56,28 +56,19 @@ def checked_null(null: Null | None, source: Source) -> Null:
     if null is None:
         return fitting_null(source)
     if not isinstance(null, Null):
-        raise InputError(
-            "{argument} must be one of itrust.nulls, such as Bernoulli(), not {value}",
-            argument="null",
-            value=null,
-        )
+        problem = "{argument} must be one of itrust.nulls, such as Bernoulli(), not {value}"
+        raise InputError(problem, argument="null", value=null)
     if isinstance(null, IntervalNull):
-        raise InputError(
-            "{argument} is an interval null, which klce_test alone takes, not {value}",
-            argument="null",
-            value=null,
-        )
+        problem = "{argument} is an interval null, which klce_test alone takes, not {value}"
+        raise InputError(problem, argument="null", value=null)
     return null
 
 
 def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
     """The kernel with its widths, from predictions and covariates alone; None: the default one."""
     if kernel is not None and not isinstance(kernel, LocalKernel):
-        raise InputError(
-            "{argument} must be a LocalKernel(prob=..., x=...), not {value}",
-            argument="kernel",
-            value=kernel,
-        )
+        problem = "{argument} must be a LocalKernel(prob=..., x=...), not {value}"
+        raise InputError(problem, argument="kernel", value=kernel)
     return (kernel or LocalKernel()).resolve(survey.points)
 
 

@@ -59,11 +59,8 @@ def rows_to_score(
     given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}
     for name, value in given.items():
         if value is not None:
-            raise InputError(
-                "{argument} goes with arrays, as in score(y_true, y_prob); a {kind} holds all",
-                argument=name,
-                kind=type(y_true).__name__,
-            )
+            problem = "{argument} goes with arrays, as in score(y_true, y_prob); a {kind} holds all"
+            raise InputError(problem, argument=name, kind=type(y_true).__name__)
     return y_true
 
 
@@ -75,10 +72,8 @@ def _read_arrays(
             "sample has several classes; take one with sample.one_class(name)", argument="sample"
         )
     if y_prob is None:
-        raise InputError(
-            "a score takes a Sample, or labels and probabilities: score(y_true, y_prob)",
-            argument="y_prob",
-        )
+        problem = "a score takes a Sample, or labels and probabilities: score(y_true, y_prob)"
+        raise InputError(problem, argument="y_prob")
     same_index([("y_true", y_true), ("y_prob", y_prob), ("sample_weight", sample_weight)])
     values = label_values(y_true)
     plain = next((known for known in PLAIN if set(values) <= set(known)), None)

@@ -66,11 +66,8 @@ def klce2(
     source = checked_source(sample, "klce2")
     whole = source.in_memory
     if biased and whole is None:
-        raise InputError(
-            "the biased form needs a Sample in memory; use scan.load()",
-            argument="sample",
-            value=sample,
-        )
+        problem = "the biased form needs a Sample in memory; use scan.load()"
+        raise InputError(problem, argument="sample", value=sample)
     resolved, found, pair_weight = _evaluated(source, kernel, engine)
     unbiased = float(finite(found.over_pairs)[0]) / pair_weight
     if not biased or whole is None:

@@ -142,10 +142,8 @@ def prepare(
     names = survey.source.names
     strange = [name for name in dictionary.covariates if name not in names]
     if strange:
-        raise InputError(
-            f"the dictionary reads {strange[0]!r}, which the sample lacks",
-            hint=did_you_mean(strange[0], list(names)),
-        )
+        problem = f"the dictionary reads {strange[0]!r}, which the sample lacks"
+        raise InputError(problem, hint=did_you_mean(strange[0], list(names)))
     made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
     work = float(survey.n) * bank.width * (1 + draws)

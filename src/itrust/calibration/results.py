@@ -177,12 +177,8 @@ class WithFindings:
             if finding.name == name:
                 return finding
         known = [finding.name for finding in self.findings]
-        raise InputError(
-            "there is no check {value}; {guess}",
-            argument="name",
-            value=name,
-            guess=did_you_mean(name, known),
-        )
+        problem = "there is no check {value}; {guess}"
+        raise InputError(problem, argument="name", value=name, guess=did_you_mean(name, known))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

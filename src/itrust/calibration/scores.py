@@ -255,11 +255,8 @@ def reliability_curve(
         y_prob, bins = None, y_prob
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
-        raise InputError(
-            "{argument} must be EqualWidth(10) or EqualMass(10), not {value}",
-            argument="bins",
-            value=bins,
-        )
+        problem = "{argument} must be EqualWidth(10) or EqualMass(10), not {value}"
+        raise InputError(problem, argument="bins", value=bins)
     source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
     edges = bins.inner_edges(source)
     none = np.zeros(0)

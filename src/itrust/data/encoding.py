@@ -163,11 +163,8 @@ def _being_read() -> Iterator[None]:
     except MemoryError:  # Arrow has one of its own, and the command a sentence for all
         raise
     except tuple(getattr(module, name) for module, name in known) as error:
-        raise InputError(
-            "the rows of the frame cannot be read: {reason}",
-            argument="frame",
-            reason=first_line(error),
-        ) from error
+        problem = "the rows of the frame cannot be read: {reason}"
+        raise InputError(problem, argument="frame", reason=first_line(error)) from error
 
 
 def _as_lazy(frame: object) -> Any:
@@ -295,13 +292,8 @@ def rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[lis
     for number, row in enumerate(rows):
         length = len(row) if hasattr(row, "__len__") else 1
         if length != width:
-            raise InputError(
-                f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
-                row=number,
-                count=length,
-                first=Row(0),
-                **what.fields,
-            )
+            problem = f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}"
+            raise InputError(problem, row=number, count=length, first=Row(0), **what.fields)
     return [list(column) for column in zip(*rows, strict=True)]
 
 

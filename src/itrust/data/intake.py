@@ -306,12 +306,8 @@ def columns_named(frame: object, names: Sequence[str]) -> dict[str, object]:
 def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> None:
     """Raise if a column with a role of its own is a covariate, too."""
     if name in covariates:
-        raise InputError(
-            f"{{value}} is the {role} column; take it out of {{on}}",
-            argument="on",
-            value=name,
-            on=Code("`on`", "--on"),
-        )
+        problem = f"{{value}} is the {role} column; take it out of {{on}}"
+        raise InputError(problem, argument="on", value=name, on=Code("`on`", "--on"))
 
 
 @dataclass(frozen=True, eq=False)

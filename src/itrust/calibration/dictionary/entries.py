@@ -81,12 +81,8 @@ class Dictionary:
         for family in self.families:
             share = self.shares.get(family, 0.0)
             if not isinstance(share, int | float) or not 0 < share < math.inf:
-                raise InputError(
-                    "family {family} needs a positive share, not {value}",
-                    argument="shares",
-                    value=share,
-                    family=repr(family),
-                )
+                problem = "family {family} needs a positive share, not {value}"
+                raise InputError(problem, argument="shares", value=share, family=repr(family))
 
     @classmethod
     def of(cls, kernels: Mapping[str, LocalKernel | Kernel]) -> Dictionary:

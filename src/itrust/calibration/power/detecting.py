@@ -253,12 +253,8 @@ def region_named(where: str, regions: Iterable[Any]) -> Any:
         if str(region.where) == where:
             return region
         others.append(str(region.where))
-    raise InputError(
-        "there is no region {value}; {guess}",
-        argument="where",
-        value=where,
-        guess=did_you_mean(where, others),
-    )
+    problem = "there is no region {value}; {guess}"
+    raise InputError(problem, argument="where", value=where, guess=did_you_mean(where, others))
 
 
 def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
@@ -533,12 +529,8 @@ def sample_size(
             needed[neediest] = most
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):
-        raise InputError(
-            f"no number of rows up to {MAX_ROWS} shows a bias of {bias:g} at {{where}}",
-            argument="bias",
-            value=bias,
-            where=repr(str(worst)),
-        )
+        problem = f"no number of rows up to {MAX_ROWS} shows a bias of {bias:g} at {{where}}"
+        raise InputError(problem, argument="bias", value=bias, where=repr(str(worst)))
     rows = math.ceil(needed[worst])
     note = f"no region of {counted(len(uncut), 'further covariate')} was looked at"
     return SampleSize(

@@ -569,11 +569,8 @@ def _allowed(alpha: float, power: float, draws: int) -> int:
     checked_share(power, "power")
     number = math.floor(alpha * (1 + draws) + 1e-9)
     if number < 1:
-        raise InputError(
-            f"{{argument}} {alpha:g} needs more than {draws} draws to be reached",
-            argument="alpha",
-            value=alpha,
-        )
+        problem = f"{{argument}} {alpha:g} needs more than {draws} draws to be reached"
+        raise InputError(problem, argument="alpha", value=alpha)
     return number
 
 

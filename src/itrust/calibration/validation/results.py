@@ -280,12 +280,8 @@ class Validation(Result):
         by_name = {statistic.name: statistic for statistic in self.statistics}
         if name in by_name:
             return by_name[name]
-        raise InputError(
-            "there is no statistic {value}; the names are {known}",
-            argument="name",
-            value=name,
-            known=", ".join(by_name),
-        )
+        problem = "there is no statistic {value}; the names are {known}"
+        raise InputError(problem, argument="name", value=name, known=", ".join(by_name))
 
     def __iter__(self) -> Iterator[ValidationStatistic]:
         return iter(self.statistics)

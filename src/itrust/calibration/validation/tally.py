@@ -283,12 +283,8 @@ def read_grades(grades: object, n: int) -> Column:
     name = getattr(grades, "name", None)
     column = encode(name if isinstance(name, str) and name else "grades", grades)
     if len(column) != n:
-        raise InputError(
-            "{argument} has {value} values for {rows} rows",
-            argument="grades",
-            value=len(column),
-            rows=f"{n:,}",
-        )
+        problem = "{argument} has {value} values for {rows} rows"
+        raise InputError(problem, argument="grades", value=len(column), rows=f"{n:,}")
     return column
 
 
@@ -298,10 +294,8 @@ def with_grades(source: Sample | Scan, grades: object) -> tuple[Sample | Scan, s
         return source, None
     if not isinstance(grades, str):
         if isinstance(source, Scan):
-            raise InputError(
-                "{argument} of rows in files is the name of a covariate, or use cuts=",
-                argument="grades",
-            )
+            problem = "{argument} of rows in files is the name of a covariate, or use cuts="
+            raise InputError(problem, argument="grades")
         column = read_grades(grades, source.n)
         return source.with_columns((column,)), column.name
     if grades not in source.names:

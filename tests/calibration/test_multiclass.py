@@ -9,12 +9,12 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration import top_label
-from itrust.calibration.multiclass import (
+from itrust.calibration import (
     ClassDrawing,
     class_scores,
     joint_statistics,
     prepare_classes,
+    top_label,
     trace_of_products,
 )
 from itrust.engines import Auto, Drawing, Engine, Tiles, accumulate_all

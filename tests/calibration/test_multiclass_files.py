@@ -42,7 +42,7 @@ def written(folder, frame, cuts=(700, 1_900), group=300):
 @pytest.fixture
 def few_rows_at_once(monkeypatch):
     """As if files were large: few rows are read at once, and none are loaded."""
-    monkeypatch.setattr("itrust.calibration.multiclass.testing.MAX_LOADED_ROWS", 100)
+    monkeypatch.setattr("itrust.calibration.classes.MAX_LOADED_ROWS", 100)
     monkeypatch.setattr("itrust.data.files.WINDOW_ROWS", 1_024)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from itrust._core import ApproximationWarning, InputError, Rng
 from itrust.calibration.adaptive import Checks, checked_source, prepared_test, resolved_kernel
+from itrust.calibration.classes import has_classes, multiclass_test
 from itrust.calibration.interval import interval_test
-from itrust.calibration.multiclass import MulticlassResult, has_classes, multiclass_test
-from itrust.calibration.results import ROUGH, CalibrationResult
+from itrust.calibration.results import ROUGH, CalibrationResult, MulticlassResult
 from itrust.data import MulticlassSample, Sample, Scan, Source
 from itrust.engines import EngineChoice, KernelOutcome, as_engine, finite
 from itrust.kernels import LocalKernel

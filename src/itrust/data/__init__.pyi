@@ -1,7 +1,13 @@
+from itrust.data.column import MAX_VALUES as MAX_VALUES
 from itrust.data.column import MISSING_LEVEL as MISSING_LEVEL
+from itrust.data.column import WITHOUT_IT as WITHOUT_IT
 from itrust.data.column import Column as Column
 from itrust.data.column import Points as Points
 from itrust.data.column import called_impossible as called_impossible
+from itrust.data.column import covariate_notes as covariate_notes
+from itrust.data.column import is_few as is_few
+from itrust.data.column import is_index as is_index
+from itrust.data.column import is_prediction as is_prediction
 from itrust.data.column import share_codes as share_codes
 from itrust.data.copying import FileCopy as FileCopy
 from itrust.data.copying import FormulaCells as FormulaCells
@@ -62,12 +68,6 @@ from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import refuse_among_covariates as refuse_among_covariates
 from itrust.data.intake import same_index as same_index
 from itrust.data.intake import settled_columns as settled_columns
-from itrust.data.oddities import MAX_VALUES as MAX_VALUES
-from itrust.data.oddities import WITHOUT_IT as WITHOUT_IT
-from itrust.data.oddities import covariate_notes as covariate_notes
-from itrust.data.oddities import is_few as is_few
-from itrust.data.oddities import is_index as is_index
-from itrust.data.oddities import is_prediction as is_prediction
 from itrust.data.predicates import CUT_LEVELS as CUT_LEVELS
 from itrust.data.predicates import OTHER_NAME as OTHER_NAME
 from itrust.data.predicates import PREDICTION as PREDICTION

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from itrust._core import Argument, Code, InputError, Setting, Subject, checked_choice, counted
-from itrust.data.column import Column
+from itrust.data.column import Column, refuse_copies
 from itrust.data.design import read_design, refuse_odd_units
 from itrust.data.encoding import (
     BOTH_AT_ONCE,
@@ -30,7 +30,6 @@ from itrust.data.encoding import (
     same_length,
 )
 from itrust.data.grammar import as_condition
-from itrust.data.oddities import refuse_copies
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import (
     LABEL,

@@ -26,10 +26,9 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.data.column import Column, Points
+from itrust.data.column import Column, Points, covariate_notes
 from itrust.data.design import Design, design_notes
 from itrust.data.grammar import as_condition
-from itrust.data.oddities import covariate_notes
 from itrust.data.predicates import PREDICTION, Predicate, column_of
 from itrust.data.probabilities import REST, class_position, read_predictions, rounding_note
 from itrust.data.selection import refuse_few_inside

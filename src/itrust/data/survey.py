@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import FloatArray, IntArray, keyed_fractions, smallest_tickets
-from itrust.data.column import Column, Points, called_impossible
+from itrust.data.column import MAX_VALUES, Column, Points, called_impossible
 from itrust.data.formats import FilePart
-from itrust.data.oddities import MAX_VALUES
 from itrust.data.selection import SelectionCounts
 
 if TYPE_CHECKING:

@@ -21,7 +21,10 @@ from itrust.engines.passes import Totals as Totals
 from itrust.engines.passes import Work as Work
 from itrust.engines.passes import accumulate as accumulate
 from itrust.engines.passes import accumulate_all as accumulate_all
+from itrust.engines.passes import available_threads as available_threads
 from itrust.engines.passes import join as join
+from itrust.engines.passes import one_blas_thread as one_blas_thread
+from itrust.engines.passes import ordered_map as ordered_map
 from itrust.engines.plan import Certificate as Certificate
 from itrust.engines.plan import Engine as Engine
 from itrust.engines.plan import KernelOutcome as KernelOutcome
@@ -38,9 +41,6 @@ from itrust.engines.plan import run_together as run_together
 from itrust.engines.plan import third_moments as third_moments
 from itrust.engines.plan import weight_unit as weight_unit
 from itrust.engines.plan import work_of_parts as work_of_parts
-from itrust.engines.threads import available_threads as available_threads
-from itrust.engines.threads import one_blas_thread as one_blas_thread
-from itrust.engines.threads import ordered_map as ordered_map
 from itrust.engines.tiles import Auto as Auto
 from itrust.engines.tiles import EngineChoice as EngineChoice
 from itrust.engines.tiles import Tiles as Tiles

@@ -34,9 +34,8 @@ from itrust.data import (
     split_table,
 )
 from itrust.engines.factor import Factor
-from itrust.engines.passes import Job, Totals, accumulate_all
+from itrust.engines.passes import Job, Totals, accumulate_all, one_blas_thread
 from itrust.engines.plan import POINTS, Engine, Plan, Purpose, Survey
-from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
 WINDOW_ROWS = 2**16  # that the first pass reads at once

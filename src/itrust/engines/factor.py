@@ -37,6 +37,9 @@ from itrust.engines.passes import (
     Totals,
     Work,
     accumulate,
+    available_threads,
+    one_blas_thread,
+    ordered_map,
 )
 from itrust.engines.plan import (
     PILOT,
@@ -51,7 +54,6 @@ from itrust.engines.plan import (
     third_moments,
     weight_unit,
 )
-from itrust.engines.threads import available_threads, one_blas_thread, ordered_map
 from itrust.kernels import Gram, LocalKernel, split_match
 from itrust.nulls import Null, RowwiseNull, SimulatedNull
 

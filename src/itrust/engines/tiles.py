@@ -17,7 +17,7 @@ import numpy as np
 from itrust._core import Advance, FloatArray, InputError, Setting
 from itrust.data import Points, Sample, Source
 from itrust.engines.factor import TOLERANCE, Factor, LowRankPlan, what_needs_all_rows
-from itrust.engines.passes import ALL, Job, Totals
+from itrust.engines.passes import ALL, Job, Totals, available_threads, one_blas_thread
 from itrust.engines.plan import (
     Columns,
     Engine,
@@ -30,7 +30,6 @@ from itrust.engines.plan import (
     third_moments,
     triangles_of,
 )
-from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.kernels import GaussianGram, Gram, LocalKernel, power_of, split_match
 from itrust.nulls import AnalyticNull
 

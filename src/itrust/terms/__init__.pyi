@@ -1,3 +1,12 @@
+from itrust.terms.functions import CHECKED_LEVELS as CHECKED_LEVELS
+from itrust.terms.functions import CLASS_GROUP_LEVELS as CLASS_GROUP_LEVELS
+from itrust.terms.functions import COLUMN_LEVELS as COLUMN_LEVELS
+from itrust.terms.functions import DIRECTION_LEVELS as DIRECTION_LEVELS
+from itrust.terms.functions import GROUP_LEVELS as GROUP_LEVELS
+from itrust.terms.functions import SEARCHED_LEVELS as SEARCHED_LEVELS
+from itrust.terms.functions import SHOWN_LEVELS as SHOWN_LEVELS
+from itrust.terms.functions import WATCHED_CROSSED as WATCHED_CROSSED
+from itrust.terms.functions import WATCHED_LEVELS as WATCHED_LEVELS
 from itrust.terms.functions import Absent as Absent
 from itrust.terms.functions import ColumnName as ColumnName
 from itrust.terms.functions import Curve as Curve
@@ -35,12 +44,3 @@ from itrust.terms.glm import is_flat as is_flat
 from itrust.terms.glm import log_softmax as log_softmax
 from itrust.terms.glm import minimised as minimised
 from itrust.terms.glm import summed as summed
-from itrust.terms.limits import CHECKED_LEVELS as CHECKED_LEVELS
-from itrust.terms.limits import CLASS_GROUP_LEVELS as CLASS_GROUP_LEVELS
-from itrust.terms.limits import COLUMN_LEVELS as COLUMN_LEVELS
-from itrust.terms.limits import DIRECTION_LEVELS as DIRECTION_LEVELS
-from itrust.terms.limits import GROUP_LEVELS as GROUP_LEVELS
-from itrust.terms.limits import SEARCHED_LEVELS as SEARCHED_LEVELS
-from itrust.terms.limits import SHOWN_LEVELS as SHOWN_LEVELS
-from itrust.terms.limits import WATCHED_CROSSED as WATCHED_CROSSED
-from itrust.terms.limits import WATCHED_LEVELS as WATCHED_LEVELS

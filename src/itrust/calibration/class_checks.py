@@ -25,7 +25,6 @@ from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import FEW_EVENTS, Bank, make_bank, whitened
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
 from itrust.calibration.dictionary.entries import Entry
-from itrust.calibration.multiclass.results import TakenFor
 from itrust.calibration.pipeline import (
     MOMENT_DRAWS,
     SMALL_WORK,
@@ -36,6 +35,7 @@ from itrust.calibration.pipeline import (
     on_one_scale,
     symmetric_checks,
 )
+from itrust.calibration.results import TakenFor
 from itrust.calibration.tails import largest_of
 from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (

@@ -19,8 +19,7 @@ from itrust.calibration.adaptive import (
     refused_by,
     resolved_kernel,
 )
-from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
-from itrust.calibration.multiclass.checks import (
+from itrust.calibration.class_checks import (
     ClassNull,
     ClassScores,
     Contrasts,
@@ -30,9 +29,9 @@ from itrust.calibration.multiclass.checks import (
     prepare_classes,
     taken_for,
 )
-from itrust.calibration.multiclass.results import TOGETHER, ClassResult, MulticlassResult
+from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
 from itrust.calibration.pipeline import prepare_one, pvalues_of, score
-from itrust.calibration.results import Finding
+from itrust.calibration.results import TOGETHER, ClassResult, Finding, MulticlassResult
 from itrust.calibration.tails import share_above, step_down, unadjusted_pvalues
 from itrust.data import Extract, MulticlassSample, Rows
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts

@@ -41,7 +41,6 @@ from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (
     Additive,
     Drawing,
-    Drawn,
     Engine,
     Factor,
     LowRankPlan,
@@ -49,6 +48,7 @@ from itrust.engines import (
     Plan,
     Products,
     RowwiseWork,
+    Summing,
     Survey,
     Tally,
     Work,
@@ -94,45 +94,39 @@ class SharedWork(Work):
         """Features of some rows, block by block."""
 
     def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _SharedPartial:
-        """Start on a chunk."""
-        return _SharedPartial(self, chunk, weights, columns)
-
-
-class _SharedPartial:
-    """What one chunk contributes, being made: features are computed once for all classes."""
-
-    def __init__(self, work: SharedWork, chunk: Rows, w: FloatArray, columns: int) -> None:
-        self.ends, classes = np.cumsum([0, *work.ranks]), chunk.predictions.shape[1]
-        self.forms = np.zeros((classes, self.ends[-1], columns))
-        self.diagonals = np.zeros((classes, columns))
-        self.blocks = []
-        for rows, number, features in work.blocks(chunk):
-            weighted = features * w[rows].astype(features.dtype)
+        """Start on a chunk: features are computed once for all classes."""
+        ends, classes = np.cumsum([0, *self.ranks]), chunk.predictions.shape[1]
+        forms, diagonals = np.zeros((classes, ends[-1], columns)), np.zeros((classes, columns))
+        blocks = []
+        for rows, number, features in self.blocks(chunk):
+            weighted = features * weights[rows].astype(features.dtype)
             squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
-            squares = squares if work.with_diagonals else squares[:, :0]
-            self.blocks.append((rows, number, weighted, squares))
+            place = slice(ends[number], ends[number + 1])
+            blocks.append((rows, place, weighted, squares[:, : int(self.with_diagonals)]))
+        return _SharedPartial(SharedSums(forms, diagonals), blocks)
 
-    def of(self, outcome: int, rows: Rows) -> _SharedOutcome:
-        return _SharedOutcome(self, outcome, rows)
+
+@dataclass(frozen=True, eq=False)
+class _SharedPartial:
+    """What one chunk contributes, being made."""
+
+    sums: SharedSums
+    blocks: list[tuple[IntArray | slice, slice, AnyArray, AnyArray]]
+
+    def of(self, k: int, rows: Rows) -> Summing:
+        """What one class puts into its places."""
+        targets = [
+            (
+                Products(features.T, squares, rows.p[own], own),
+                self.sums.forms[k, place],
+                self.sums.diagonals[k : k + squares.shape[1]],
+            )
+            for own, place, features, squares in self.blocks
+        ]
+        return Summing(targets, self.finished)
 
     def finished(self) -> SharedSums:
-        return SharedSums(self.forms, self.diagonals)
-
-
-class _SharedOutcome:
-    def __init__(self, whole: _SharedPartial, outcome: int, rows: Rows) -> None:
-        self.whole, self.outcome = whole, outcome
-        self.products = [
-            Products(features.T, squares, rows.p[own], own)
-            for own, _, features, squares in whole.blocks
-        ]
-
-    def add(self, drawn: Drawn) -> None:
-        whole, ends = self.whole, self.whole.ends
-        for (_, number, _, _), products in zip(whole.blocks, self.products, strict=True):
-            sums, diagonal = products.of(drawn)
-            whole.forms[self.outcome, ends[number] : ends[number + 1], drawn.columns] = sums
-            whole.diagonals[self.outcome, drawn.columns] += diagonal.sum(axis=0)
+        return self.sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws, 
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf, step_down, unadjusted_pvalues
 from itrust.data import Everywhere, Predicate, Rows, Sample, all_of, column_of, cut_of
-from itrust.engines import Additive, Drawing, Drawn, Products, Work, columns_at_once
+from itrust.engines import Additive, Drawing, Products, Summing, Work, columns_at_once
 from itrust.nulls import Rademacher
 from itrust.terms import ColumnName, Features, Inside, Wave
 
@@ -287,25 +287,13 @@ class _Flipping(Work):
         ones = np.ones((1, len(variances)), dtype=bank.dtype)
         return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _FlippedPart:
-        return _FlippedPart(self.matrix(chunk), weights, chunk.p, columns)
-
-
-class _FlippedPart:
-    """What one chunk contributes, being made."""
-
-    def __init__(self, matrix: AnyArray, w: FloatArray, p: FloatArray, columns: int) -> None:
-        weighted = matrix * w.astype(matrix.dtype)
-        none = np.empty((len(p), 0), dtype=matrix.dtype)
-        self.products = [Products(weighted.T, none, p)]
-        self.squares = (weighted @ matrix.T).astype(np.float64)
-        self.forms = np.zeros((len(matrix), columns))
-
-    def add(self, drawn: Drawn) -> None:
-        self.forms[:, drawn.columns] = self.products[0].of(drawn)[0]
-
-    def finished(self) -> FlippedSums:
-        return FlippedSums(self.forms, self.squares)
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
+        matrix = self.matrix(chunk)
+        weighted = matrix * weights.astype(matrix.dtype)
+        products = (weighted @ matrix.T).astype(np.float64)
+        forms, none = np.zeros((len(matrix), columns)), np.empty((chunk.n, 0), dtype=matrix.dtype)
+        target = Products(weighted.T, none, chunk.p), forms, forms[:0]
+        return Summing([target], lambda: FlippedSums(forms, products))
 
 
 def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:

@@ -37,7 +37,7 @@ from itrust.engines import (
     Additive,
     EngineChoice,
     Outcome,
-    RowwisePartial,
+    Summing,
     Work,
     amount_of_work,
     as_engine,
@@ -94,7 +94,7 @@ class IntervalWork(Work):
         numbers = max(8 * self.directions.width, 6 * DRAWS_AT_ONCE)
         return max(MIN_CHUNK, CHUNK_BYTES // numbers)
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:  # noqa: ARG002
         """Sum over a chunk, with draws of its own: two label matrices for each null."""
         parts = self.directions.parts(chunk.points, self.dtype)
         if chunk.weights is not None:
@@ -104,16 +104,15 @@ class IntervalWork(Work):
         ends = np.where(chunk.y == 1, levels[:, 0], levels[:, 1])
         impossible = [called_impossible(chunk.y, end, chunk.weights).sum() for end in ends]
         observed, drawn = self._drawn(chunk, parts, levels)
-        return RowwisePartial(
-            IntervalSums(
-                observed=observed,
-                drawn=drawn,
-                moments=_moments(parts, levels),
-                largest=parts.sum(axis=1, dtype=np.float64),
-                squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
-                impossible=np.array(impossible),
-            )
+        sums = IntervalSums(
+            observed=observed,
+            drawn=drawn,
+            moments=_moments(parts, levels),
+            largest=parts.sum(axis=1, dtype=np.float64),
+            squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
+            impossible=np.array(impossible),
         )
+        return Summing((), lambda: sums)
 
     def _drawn(
         self, chunk: Rows, parts: AnyArray, levels: FloatArray

@@ -13,9 +13,9 @@ from itrust.engines.passes import Drawing as Drawing
 from itrust.engines.passes import Drawn as Drawn
 from itrust.engines.passes import Job as Job
 from itrust.engines.passes import Products as Products
-from itrust.engines.passes import RowwisePartial as RowwisePartial
 from itrust.engines.passes import RowwiseWork as RowwiseWork
 from itrust.engines.passes import Scratch as Scratch
+from itrust.engines.passes import Summing as Summing
 from itrust.engines.passes import Tally as Tally
 from itrust.engines.passes import Totals as Totals
 from itrust.engines.passes import Work as Work

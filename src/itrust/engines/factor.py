@@ -29,11 +29,11 @@ from itrust.data import Pilot, Points, Rows
 from itrust.engines.passes import (
     ALL,
     Additive,
-    Drawn,
     Job,
     Picked,
     Products,
     Scratch,
+    Summing,
     Totals,
     Work,
     accumulate,
@@ -513,54 +513,38 @@ class KernelWork(Work):
     plan: LowRankPlan
     unit: float
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _KernelPart:
-        return _KernelPart(self.plan, chunk, weights, columns)
-
-
-class _KernelPart:
-    """What one chunk contributes, being made."""
-
-    def __init__(self, plan: LowRankPlan, chunk: Rows, w: FloatArray, columns: int) -> None:
-        self.plan, self.chunk, self.w = plan, chunk, w
-        self.v = w**2 * chunk.p * (1 - chunk.p)
-        self.explained = np.zeros(len(w))
-        self.moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
-        self.forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
-        self.diagonal = np.zeros(columns)
-        self.numbers: list[int] = []
-        self.products: list[Products] = []
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
+        plan, w = self.plan, weights
+        v, explained = w**2 * chunk.p * (1 - chunk.p), np.zeros(len(w))
+        moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
+        forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
+        diagonal, targets = np.zeros((1, columns)), []
         for rows, number, features in plan.features(chunk.points):
-            explained = np.einsum("ri,ri->i", features, features)
-            self.explained[rows] = explained
-            scaled = features * np.sqrt(self.v[rows]).astype(plan.dtype)
-            self.moments[number] += scaled @ scaled.T
+            squares = np.einsum("ri,ri->i", features, features)
+            explained[rows] = squares
+            scaled = features * np.sqrt(v[rows]).astype(plan.dtype)
+            moments[number] += scaled @ scaled.T
             if chunk.weights is not None:
                 features *= w[rows].astype(plan.dtype)
-                explained *= np.square(w[rows])
-            self.numbers.append(number)
-            self.products.append(Products(features.T, explained[:, None], chunk.p[rows], rows))
+                squares *= np.square(w[rows])
+            products = Products(features.T, squares[:, None], chunk.p[rows], rows)
+            targets.append((products, forms[number], diagonal))
 
-    def add(self, drawn: Drawn) -> None:
-        for number, products in zip(self.numbers, self.products, strict=True):
-            forms, diagonal = products.of(drawn)
-            self.forms[number][:, drawn.columns] = forms
-            self.diagonal[drawn.columns] += diagonal[0]
+        def finished() -> LowRankSums:
+            residuals, points = w * (chunk.y - chunk.p), chunk.points.like(plan.landmarks)
+            left = np.maximum(plan.kernel.gram(points).diagonal() - explained, 0.0)
+            return LowRankSums(
+                forms=tuple(forms),
+                diagonal=diagonal[0],
+                expected=float(v @ explained),
+                moments=tuple(moments),
+                trace_left=float(v @ left),
+                diagonal2=float(np.square(v * explained).sum()),
+                worst_root=float(np.sum(np.abs(residuals) * np.sqrt(left))),
+                worst_square=float(np.sum(np.square(residuals) * left)),
+            )
 
-    def finished(self) -> LowRankSums:
-        residuals = self.w * (self.chunk.y - self.chunk.p)
-        points = self.chunk.points.like(self.plan.landmarks)
-        left = self.plan.kernel.gram(points).diagonal() - self.explained
-        left = np.maximum(left, 0.0)
-        return LowRankSums(
-            forms=tuple(self.forms),
-            diagonal=self.diagonal,
-            expected=float(self.v @ self.explained),
-            moments=tuple(self.moments),
-            trace_left=float(self.v @ left),
-            diagonal2=float(np.square(self.v * self.explained).sum()),
-            worst_root=float(np.sum(np.abs(residuals) * np.sqrt(left))),
-            worst_square=float(np.sum(np.square(residuals) * left)),
-        )
+        return Summing(targets, finished)
 
 
 @dataclass(frozen=True, eq=False)

@@ -393,6 +393,29 @@ class Work(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class Summing:
+    """What one chunk contributes, being made: products with some columns go to their places."""
+
+    targets: Sequence[tuple[Products, AnyArray, AnyArray]]  # with forms and diagonals, by column
+    finished: Callable[[], Additive]
+
+    @property
+    def products(self) -> list[Products]:
+        """What may be multiplied together with others."""
+        return [products for products, _, _ in self.targets]
+
+    def of(self, outcome: int, rows: Rows) -> Summing:  # noqa: ARG002
+        return self
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        for products, forms, diagonals in self.targets:
+            sums, squares = products.of(drawn)
+            forms[:, drawn.columns] = sums
+            diagonals[:, drawn.columns] += squares
+
+
+@dataclass(frozen=True, eq=False)
 class RowwiseWork(Work):
     """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
 
@@ -400,24 +423,9 @@ class RowwiseWork(Work):
     unit: float
     outcome: int | None = 0
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
-        return RowwisePartial(self.function(chunk, weights))
-
-
-@dataclass(frozen=True, eq=False)
-class RowwisePartial:
-    """The share of one chunk, which is finished when it begins."""
-
-    share: Additive
-
-    def of(self, outcome: int, rows: Rows) -> RowwisePartial:  # noqa: ARG002
-        return self
-
-    def add(self, drawn: Drawn) -> None:
-        """Nothing depends on draws."""
-
-    def finished(self) -> Additive:
-        return self.share
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:  # noqa: ARG002
+        share = self.function(chunk, weights)
+        return Summing((), lambda: share)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from itrust._core import AnyArray, BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.default import direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
 from itrust.data import Pilot, Points, Rows
-from itrust.engines import Additive, Drawn, NullMoments, Products, Survey, Work, third_moments
+from itrust.engines import Additive, NullMoments, Products, Summing, Survey, Work, third_moments
 from itrust.terms import Features
 
 ROWS_FOR_PAIRS = 256
@@ -80,9 +80,24 @@ class Bank(Work):
             first = last
         return matrix
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _BankPart:
-        """Start on a chunk."""
-        return _BankPart(self, chunk, weights, columns)
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
+        """Start on a chunk, whose weights are divided by the unit."""
+        matrix = self.matrix(chunk.points)
+        squares, variances = np.square(matrix), chunk.p * (1 - chunk.p)
+        if chunk.weights is not None:
+            w = weights.astype(self.dtype)
+            matrix *= w
+            squares *= np.square(w)
+        expected = self.selector @ (squares @ variances.astype(self.dtype)).astype(np.float64)
+        wanted, by_row = self.diagonal_entries, self.diagonal_selector @ squares
+        forms, diagonals = np.zeros((len(matrix), columns)), np.zeros((wanted.size, columns))
+
+        def finished() -> BankSums:
+            whole = np.zeros((len(self.entries), columns))
+            whole[wanted] = diagonals
+            return BankSums(forms, whole, expected)
+
+        return Summing([(Products(matrix.T, by_row.T, chunk.p), forms, diagonals)], finished)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,34 +110,6 @@ class BankSums(Additive):
     forms: FloatArray
     diagonals: FloatArray
     expected: FloatArray
-
-
-class _BankPart:
-    """What one chunk contributes, being made."""
-
-    def __init__(self, bank: Bank, chunk: Rows, w: FloatArray, columns: int) -> None:
-        matrix = bank.matrix(chunk.points)
-        squares, variances = np.square(matrix), chunk.p * (1 - chunk.p)
-        if chunk.weights is not None:
-            weights = w.astype(bank.dtype)
-            matrix *= weights
-            squares *= np.square(weights)
-        self.expected = bank.selector @ (squares @ variances.astype(bank.dtype)).astype(np.float64)
-        self.wanted = bank.diagonal_entries
-        diagonals = bank.diagonal_selector @ squares
-        self.products = [Products(matrix.T, diagonals.T, chunk.p)]
-        self.forms = np.zeros((len(matrix), columns))
-        self.diagonals = np.zeros((len(bank.entries), columns))
-
-    def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
-        forms, diagonals = self.products[0].of(drawn)
-        self.forms[:, drawn.columns] = forms
-        self.diagonals[self.wanted, drawn.columns] = diagonals
-
-    def finished(self) -> BankSums:
-        """The sums of the chunk."""
-        return BankSums(self.forms, self.diagonals, self.expected)
 
 
 def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:

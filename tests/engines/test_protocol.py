@@ -130,7 +130,7 @@ def test_an_engine_of_ones_own_takes_three_methods(town):
         def __init__(self):
             self.passes = 0
 
-        def _survey(self, source, min_rows):
+        def survey(self, source, min_rows=0):
             return Factor().survey(source, min_rows)
 
         def _plan(self, survey, kernel, purpose):

@@ -34,7 +34,7 @@ from itrust._core import (
 )
 from itrust.bias.bands import Averages, Moments
 from itrust.bias.weights import Tile, Weights
-from itrust.calibration import null_warnings
+from itrust.calibration import null_warnings, whole_clusters
 from itrust.data import (
     Design,
     Extract,
@@ -324,7 +324,9 @@ def _by_design(
             partial.add(Drawn(slice(0, columns), labels, is_label=True))
         return tuple(partial.finished() for partial in partials)
 
-    chunks = list(_whole_clusters(sample, draws))
+    size = int(np.clip(CHUNK_BYTES // (16 * (draws + 1)), 256, CHUNK_ROWS))
+    cluster = np.arange(sample.n) if sample.cluster is None else sample.cluster
+    chunks = list(whole_clusters(cluster, size))
     parts = ordered_map(summed, chunks, min(available_threads(), len(chunks)))
     totals: tuple[PlaceSums, ...] = ()
     with progress_bar(title, sample.n, None if draws else False) as advance:
@@ -338,20 +340,6 @@ def _by_design(
         both = np.concatenate([np.repeat(data, len(laws), axis=0), redrawn], axis=2)
         by_law.append(replace(averages, sums=both))
     return by_law
-
-
-def _whole_clusters(sample: Sample, draws: int) -> Iterator[slice]:
-    """Some rows at a time; a cluster stays whole."""
-    size = int(np.clip(CHUNK_BYTES // (16 * (draws + 1)), 256, CHUNK_ROWS))
-    cluster = np.arange(sample.n) if sample.cluster is None else sample.cluster
-    ends = np.append(np.flatnonzero(np.diff(cluster)) + 1, sample.n)
-    at = 0
-    while at < sample.n:
-        # The last end that fits, or the first end there is.
-        fits, first = np.searchsorted(ends, [at + size, at], side="right")
-        stop = int(ends[max(fits - 1, first)])
-        yield slice(at, stop)
-        at = stop
 
 
 @dataclass(frozen=True, eq=False)

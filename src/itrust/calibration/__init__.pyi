@@ -37,6 +37,7 @@ from itrust.calibration.klce import null_sd as null_sd
 from itrust.calibration.pipeline import Scores as Scores
 from itrust.calibration.pipeline import Scoring as Scoring
 from itrust.calibration.pipeline import symmetric_checks as symmetric_checks
+from itrust.calibration.pipeline import whole_clusters as whole_clusters
 from itrust.calibration.power import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.power import Clustering as Clustering
 from itrust.calibration.power import Coverage as Coverage

@@ -209,7 +209,7 @@ def _symmetric_features(bank: Bank, sample: Sample) -> BoolArray:
     width, units = bank.selector.shape[1], sample.design.units
     order = np.argsort(units, kind="stable")
     alone, together = np.zeros((3, width)), np.zeros((3, width))
-    for rows in _whole_clusters(units[order], min(bank.max_rows, ROWS_AT_ONCE)):
+    for rows in whole_clusters(units[order], min(bank.max_rows, ROWS_AT_ONCE)):
         chosen = order[rows]
         p, w = sample.p[chosen], sample.weights_or_ones[chosen]
         f = bank.matrix(sample.points.take(chosen)) * w
@@ -228,13 +228,14 @@ def _symmetric_features(bank: Bank, sample: Sample) -> BoolArray:
     return np.asarray(is_symmetric(*alone) & is_symmetric(*together))
 
 
-def _whole_clusters(units: IntArray, size: int) -> Iterator[slice]:
-    """Some rows at a time, of units in ascending order, that are never torn apart."""
+def whole_clusters(units: IntArray, size: int) -> Iterator[slice]:
+    """Slices of sorted units, of so many rows or of one cluster: none is torn."""
     ends = np.append(np.flatnonzero(np.diff(units)) + 1, units.size)
     at = 0
     while at < units.size:
-        last = int(np.searchsorted(ends, at + size, side="right")) - 1
-        stop = int(ends[last]) if last >= 0 and ends[last] > at else int(ends[ends > at][0])
+        # The last end that fits, or the first end there is.
+        fits, first = np.searchsorted(ends, [at + size, at], side="right")
+        stop = int(ends[max(fits - 1, first)])
         yield slice(at, stop)
         at = stop
 

@@ -119,7 +119,7 @@ class Dask(Engine):
         """None where none was asked for, so that numbers are those of engine="auto"."""
         return None if self.factor == Factor() else self.factor
 
-    def _survey(self, source: Source, min_rows: int) -> Survey:
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
         # The workers count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows, POINTS)
@@ -178,7 +178,7 @@ class Dask(Engine):
             total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
         return total
 
-    def _describe(self, survey: Survey, plan: Any) -> str:
+    def describe(self, survey: Survey, plan: Any) -> str:
         partitions = counted(len(bounds_of(survey.parts)), "Dask partition")
         return f"{plan.describe()} on {partitions}"
 

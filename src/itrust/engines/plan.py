@@ -371,7 +371,7 @@ class Engine(ABC):
         Survey
             What the other methods take.
         """
-        return self._survey(source, min_rows)
+        return Survey.of(source, self._pilot, min_rows)
 
     def extract(
         self, source: Source, size: int | None = None, advance: Advance | None = None
@@ -429,7 +429,7 @@ class Engine(ABC):
         """
         return self._plan(survey, kernel, purpose or Purpose())
 
-    def describe(self, survey: Survey, plan: Any) -> str:
+    def describe(self, survey: Survey, plan: Any) -> str:  # noqa: ARG002
         """Say in a few words how a kernel was evaluated.
 
         Parameters
@@ -444,7 +444,7 @@ class Engine(ABC):
         str
             Such as "tiles of 512".
         """
-        return self._describe(survey, plan)
+        return str(plan.describe())
 
     def run(
         self,
@@ -500,18 +500,12 @@ class Engine(ABC):
         """Rows that landmarks are chosen from."""
         return PILOT if self.factor_of_all is None else int(self.factor_of_all.pilot)
 
-    def _survey(self, source: Source, min_rows: int) -> Survey:
-        return Survey.of(source, self._pilot, min_rows)
-
     @abstractmethod
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...
 
     @abstractmethod
     def _pass(self, survey: Survey, job: Job) -> Totals:
         """Add every piece of work up over all rows."""
-
-    def _describe(self, survey: Survey, plan: Any) -> str:  # noqa: ARG002
-        return str(plan.describe())
 
 
 class Part(Protocol):

@@ -71,12 +71,12 @@ class Tiles(Engine):
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
 
-    def _survey(self, source: Source, min_rows: int) -> Survey:
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
         if source.in_memory is None:
             problem = "tiles need a Sample in memory; use scan.load() or {auto}"
             auto = {"auto": Setting("engine", "auto")}
             raise InputError(problem, argument="engine", value=self, details=auto)
-        return super()._survey(source, min_rows)
+        return super().survey(source, min_rows)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> TiledPlan:  # noqa: ARG002
         sample = survey.source.in_memory

@@ -61,6 +61,7 @@ from itrust._core.errors import checked_positive as checked_positive
 from itrust._core.errors import checked_reach as checked_reach
 from itrust._core.errors import checked_share as checked_share
 from itrust._core.errors import in_door_words as in_door_words
+from itrust._core.errors import place_of as place_of
 from itrust._core.errors import sentence as sentence
 from itrust._core.errors import speaking as speaking
 from itrust._core.files import MAX_JSON_BYTES as MAX_JSON_BYTES

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
 
-from itrust._core.text import closest, counted, listed, shown
+from itrust._core.text import closest, counted, did_you_mean, listed, shown
 
 PLACE = re.compile(r"\{(\w*)\}")
 COVARIATES = ("x", "on")  # arguments that bring several columns
@@ -361,6 +361,15 @@ def checked_positive(value: object, argument: str) -> float:
 def checked_finite(value: object, argument: str) -> float:
     """Pass a finite number on; refuse anything else."""
     return _checked(math.isfinite(_number(value)), value, argument, "be a finite number")
+
+
+def place_of(name: object, known: Sequence[Any], problem: str, **fields: Any) -> int:
+    """Give the place of a name among known ones; refuse another, and guess which was meant."""
+    if name in known:
+        return known.index(name)
+    words = [str(other) for other in known]
+    guess: dict[str, Any] = {"guess": did_you_mean(str(name), words) if words else "there are none"}
+    raise InputError(problem, value=name, **guess | fields)
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:

@@ -23,8 +23,8 @@ from itrust._core import (
     Setting,
     checked_count,
     counted,
-    did_you_mean,
     listed,
+    place_of,
     signed,
 )
 from itrust.bias.averages import PlaceSet, Question, Redraws, names_of
@@ -274,11 +274,8 @@ class GroupTable(PartTable[GroupBias]):
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
             return super().__getitem__(key)
-        for group in self.groups:
-            if group.name == key:
-                return group
-        known = [group.name for group in self.groups]
-        raise InputError("there is no group {value}", value=key, hint=did_you_mean(key, known))
+        names = [group.name for group in self.groups]
+        return self.groups[place_of(key, names, "there is no group {value}; {guess}")]
 
     def _facts(self) -> Mapping[str, Any]:
         groups = [group.to_dict() for group in self.groups]

@@ -22,15 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    did_you_mean,
-    progress_bar,
-)
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, place_of, progress_bar
 from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
 from itrust.calibration.dictionary.entries import Dictionary, Entry
 from itrust.calibration.tails import (
@@ -140,10 +132,8 @@ def prepare(
 ) -> Prepared:
     """Choose features, landmarks and plans for many checks, without labels."""
     names = survey.source.names
-    strange = [name for name in dictionary.covariates if name not in names]
-    if strange:
-        problem = f"the dictionary reads {strange[0]!r}, which the sample lacks"
-        raise InputError(problem, hint=did_you_mean(strange[0], list(names)))
+    for name in dictionary.covariates:
+        place_of(name, names, "the dictionary reads {value}, which the sample lacks; {guess}")
     made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
     work = float(survey.n) * bank.width * (1 + draws)

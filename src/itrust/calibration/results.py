@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Result, counted, did_you_mean, plain
+from itrust._core import FloatArray, Result, counted, place_of, plain
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
 from itrust.calibration.tails import TIE
 from itrust.data import Predicate
@@ -173,12 +173,9 @@ class WithFindings:
         Finding
             Its scores and p-values.
         """
-        for finding in self.findings:
-            if finding.name == name:
-                return finding
-        known = [finding.name for finding in self.findings]
+        names = [finding.name for finding in self.findings]
         problem = "there is no check {value}; {guess}"
-        raise InputError(problem, argument="name", value=name, guess=did_you_mean(name, known))
+        return self.findings[place_of(name, names, problem, argument="name")]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -23,8 +23,8 @@ from itrust._core import (
     Setting,
     Subject,
     counted,
-    did_you_mean,
     listed,
+    place_of,
     shown,
 )
 from itrust.data.encoding import (
@@ -460,12 +460,7 @@ def class_position(classes: tuple[Any, ...], name: Any) -> int:
         for key in (asked, code_of(asked)):
             if key in places:
                 return places[key]
-    raise InputError(
-        "there is no class {value}; {guess}",
-        argument="name",
-        value=name,
-        guess=did_you_mean(str(name), [str(c) for c in classes]),
-    )
+    return place_of(name, classes, "there is no class {value}; {guess}", argument="name")
 
 
 def _stacked(columns: Mapping[Any, object]) -> FloatArray:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, did_you_mean, listed
+from itrust._core import FloatArray, InputError, listed, place_of
 from itrust.data import Column, share_codes
 from itrust.kernels.grams import (
     ConstantGram,
@@ -249,11 +249,10 @@ class On(Kernel):
 
     def _chosen(self, columns: Sequence[Column]) -> list[Column]:
         by_name = {column.name: column for column in columns}
+        problem = "the kernel names {value}, which the sample lacks; {guess}"
+        known = {} if columns else {"guess": "it has no covariates"}
         for name in self.names:
-            if name not in by_name:
-                hint = did_you_mean(name, list(by_name)) if by_name else "it has no covariates"
-                problem = "the kernel names {value}, which the sample lacks; {guess}"
-                raise InputError(problem, argument="kernel", value=name, guess=hint)
+            place_of(name, list(by_name), problem, argument="kernel", **known)
         return [by_name[name] for name in self.names]
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from itrust._core import InputError, did_you_mean, listed
+from itrust._core import InputError, listed, place_of
 from itrust.data import Everywhere, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
 from itrust.terms import Product, Shape
@@ -257,12 +257,6 @@ class Dictionary:
 def _known(names: Iterable[str], known: Collection[str], what: str) -> set[str]:
     wanted = {names} if isinstance(names, str) else set(names)
     for name in wanted:
-        if name not in known:
-            raise InputError(
-                "the dictionary has no {what} {value}; {guess}",
-                argument="names",
-                value=name,
-                what=what,
-                guess=did_you_mean(name, list(known)),
-            )
+        problem = "the dictionary has no {what} {value}; {guess}"
+        place_of(name, list(known), problem, argument="names", what=what)
     return wanted

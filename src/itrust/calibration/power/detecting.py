@@ -20,20 +20,11 @@ covariates are very many, only the first ones are cut at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
-from itrust._core import (
-    InputError,
-    Result,
-    Rng,
-    checked_count,
-    checked_share,
-    counted,
-    did_you_mean,
-)
+from itrust._core import InputError, Result, Rng, checked_count, checked_share, counted, place_of
 from itrust.calibration.adaptive import Checks, PreparedTest, checked_source
 from itrust.calibration.power.clusters import Clustering, PowerFacts, assumed_clustering
 from itrust.calibration.power.sensitivity import MAX_ROWS, SMALL_SHARE, Sensitivity, left_out
@@ -246,15 +237,10 @@ class Detectable(_Clustered, Result):
         return f"<Detectable: worst {self.worst.shift:.3g} at {str(self.worst.where)!r}>"
 
 
-def region_named(where: str, regions: Iterable[Any]) -> Any:
+def region_named(where: str, regions: Sequence[Any]) -> Any:
     """The region with these words."""
-    others = []
-    for region in regions:
-        if str(region.where) == where:
-            return region
-        others.append(str(region.where))
-    problem = "there is no region {value}; {guess}"
-    raise InputError(problem, argument="where", value=where, guess=did_you_mean(where, others))
+    words = [str(region.where) for region in regions]
+    return regions[place_of(where, words, "there is no region {value}; {guess}", argument="where")]
 
 
 def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
@@ -516,7 +502,7 @@ def sample_size(
     n, points = sensitivity.prepared.survey.n, sensitivity.prepared.survey.points
     uncut = left_out(points)[0] if where is None else ()
     if where is not None:
-        area = region_named(where, chain(regions, pairs))
+        area = region_named(where, [*regions, *pairs])
         needed = {area.where: sensitivity.rows_needed(area, bias)}
     else:
         large = (area for area in regions if area.share >= SMALL_SHARE)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, did_you_mean
+from itrust._core import FloatArray, InputError, IntArray, place_of
 from itrust.calibration.bins import (
     CELLS,
     EqualMass,
@@ -298,14 +298,9 @@ def with_grades(source: Sample | Scan, grades: object) -> tuple[Sample | Scan, s
             raise InputError(problem, argument="grades")
         column = read_grades(grades, source.n)
         return source.with_columns((column,)), column.name
-    if grades not in source.names:
-        guess = did_you_mean(grades, source.names)
-        raise InputError(
-            "{argument}: there is no covariate {value}; {guess}",
-            argument="grades",
-            value=grades,
-            guess=guess if source.names else "arrays have no covariates",
-        )
+    problem = "{argument}: there is no covariate {value}; {guess}"
+    known = {} if source.names else {"guess": "arrays have no covariates"}
+    place_of(grades, source.names, problem, argument="grades", **known)
     return source, grades
 
 

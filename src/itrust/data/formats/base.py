@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from itrust._core import Code, InputError, did_you_mean, first_line, free_memory, listed
+from itrust._core import Code, InputError, did_you_mean, first_line, free_memory, listed, place_of
 
 BATCH_ROWS = 65_536
 GROUP_ROWS = 2**20  # of a row group that is written, at most
@@ -150,11 +150,8 @@ class SeveralTables(Format):
 
     def refuse_lack_of_table(self, name: str, present: list[str], file: Path) -> None:
         """Raise unless there is a table of this name."""
-        if name not in present:
-            guess = did_you_mean(name, present)
-            raise refused(
-                file, f"there is no {self.noun} {{value}}; {{guess}}", value=name, guess=guess
-            )
+        problem = f"there is no {self.noun} {{value}}; {{guess}}"
+        place_of(name, present, problem, file=file.name)
 
 
 def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:

@@ -30,7 +30,7 @@ def stop_while_loading(*_: object) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Load the package, then hand over; `itrust.cli.exit.loaded` takes the handler away again."""
+    """Load the package, then hand over; `itrust.cli.app` takes the handler away again."""
     occupy_standard_descriptors()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
         signal.signal(signal.SIGINT, stop_while_loading)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pytest
 
+from itrust.auditing import read_json
 from shell import invoke
 
 NAMES = ("win", "tie", "loss")
@@ -51,9 +52,7 @@ def test_a_file_of_several_classes_is_audited_everywhere(file, tmp_path):
     assert f"--prob {by_name}" in facts["provenance"]["command"]
     for path in outputs.values():
         assert "miscalibrated" in path.read_text().lower()
-    checked = invoke("check-json", str(outputs["json"]))
-    assert checked.exit_code == 0
-    assert "itrust-audit/5" in _all(checked)
+    assert read_json(outputs["json"])["schema"] == "itrust-audit/5"
 
 
 @pytest.mark.parametrize(

@@ -209,13 +209,6 @@ def test_the_checksum_is_that_of_the_file(folder):
     assert made["sha256"] == hashlib.sha256((folder / "homes.csv").read_bytes()).hexdigest()
 
 
-def test_a_long_wait_for_a_checksum_is_announced(monkeypatch):
-    pa.csv.write_csv(rows(), "homes.csv")
-    assert "SHA-256" not in audit("homes.csv", *COLUMNS).stderr
-    monkeypatch.setattr("itrust.cli.inputs.LARGE_BYTES", 1)
-    assert "computing the SHA-256 of 0 GB" in audit("homes.csv", *COLUMNS).stderr
-
-
 def test_the_checksum_of_several_files_is_that_of_what_sha256sum_prints(folder):
     partitioned(folder)
     made = json.loads(audit("runs", *COLUMNS, "--json", "-").stdout)["provenance"]

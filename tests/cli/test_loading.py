@@ -1,13 +1,9 @@
 """What is said about wrong input does not wait for what the work would need."""
 
-import os
-import signal
 import subprocess
 import sys
 
 import pytest
-
-from itrust.cli import exit as last_door
 
 HEAVY = ("scipy", "sklearn", "matplotlib", "rich", "jinja2")
 EVERYTHING = ("numpy", "pyarrow", "narwhals", "pandas", *HEAVY)
@@ -97,7 +93,7 @@ def test_the_command_loads_neither_pandas_nor_the_parts_of_scipy_that_take_long(
 def test_import_and_help_load_nothing_heavy():
     """What costs time is loading, and modules can be counted on a busy machine."""
     shown = "print(*(name for name in {!r} if name in sys.modules), len(sys.modules))"
-    for code in ("import itrust", "import itrust.__main__, itrust.cli.help"):
+    for code in ("import itrust", "import itrust.__main__, itrust.cli.command"):
         found = subprocess.run(
             [sys.executable, "-c", f"import sys; {code}; {shown.format(('numpy', *HEAVY))}"],
             capture_output=True,
@@ -115,17 +111,3 @@ def test_a_sample_needs_no_scipy():
         [sys.executable, "-c", code.format(HEAVY)], capture_output=True, text=True, check=True
     )
     assert found.stdout.split() == []
-
-
-def test_ctrl_c_waits_until_modules_are_there(monkeypatch):
-    order = []
-
-    def slow(name):
-        os.kill(os.getpid(), signal.SIGINT)
-        order.append(name)
-
-    monkeypatch.setattr(last_door, "import_module", slow)
-    with pytest.raises(KeyboardInterrupt):
-        last_door.load("first", "second")
-    assert order == ["first", "second"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -13,6 +13,7 @@ import pytest
 
 import itrust as it
 from itrust.cli import inputs
+from itrust.cli.options import Options
 from itrust.data import copying
 from itrust.recalibrate import rows
 from itrust.recalibrate.applying import Application
@@ -46,7 +47,7 @@ def run(*args):
 def test_files_larger_than_a_fifth_of_free_memory_are_streamed(monkeypatch):
     for name in ("a.csv", "a.parquet", "a.csv.gz"):
         known = os.path.getsize(name) * (5 if name.endswith("gz") else 1)
-        with inputs.opened(name) as source:
+        with inputs.opened(Options("audit", name, {})) as source:
             for free, streamed in ((5 * known - 1, True), (5 * known, False)):
                 monkeypatch.setattr(inputs, "free_memory", lambda free=free: free)
                 assert source.streams(asked=False) == streamed

@@ -10,7 +10,7 @@ import pytest
 
 import itrust as it
 from itrust._core import free_memory, memory
-from itrust.cli.exit import lacks_memory
+from itrust.cli.command import lacks_memory
 
 LITTLE = 1_500_000_000
 POOL = "import itrust, pyarrow as pa; print(pa.default_memory_pool().backend_name)"

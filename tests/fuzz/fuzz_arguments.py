@@ -18,7 +18,6 @@ SOUND = (
     "demo --report page.html --rows rows.csv",
     "tasks mean(age)",
     "--version",
-    "--completion bash",
 )
 VALUES = (
     *("", " ", "-", "--", "-1", "0", "1", "0.05", "1e400", "nan", "-inf", "9" * 20, "9" * 5000),

@@ -24,6 +24,7 @@ import itrust as it
 from fuzz.kit import Outcome, Target, flipped_bytes
 from itrust import InputError
 from itrust.cli.inputs import opened
+from itrust.cli.options import AUDIT, Options
 from itrust.data import FileSet, prepare_copy
 from writers import as_csv, as_excel, as_json_lines, as_spss, as_sqlite, as_stata
 
@@ -160,7 +161,7 @@ def doors(path: Path) -> list[Callable[[], object]]:
         told.write(out, lambda rows: np.full(rows.num_rows, 0.5), lambda _: None)
 
     def command() -> None:
-        with opened(str(path)) as source:
+        with opened(Options(AUDIT, str(path), {})) as source:
             _ = source.notes, source.checksum
             source.table(source.columns)
 

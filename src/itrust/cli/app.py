@@ -5,27 +5,25 @@ Nothing here loads NumPy: help and complaints about options come at once.
 
 from __future__ import annotations
 
+import gc
+import signal
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import get_completion_class
 
-from itrust._core import Where, counted, printable, progress_shown
+from itrust._core import Where, progress_shown
+from itrust.cli.command import Guarded, NumberType, Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.console import answer, complain, nothing_but_results
-from itrust.cli.exit import Guarded, loaded, nothing_collected
-from itrust.cli.help import NumberType, Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.options import (
     AUDIT,
     DEMO,
     ESTIMATE,
     RECALIBRATE,
-    STANDARD,
     WATCH_START,
     WATCH_STATUS,
     WATCH_UPDATE,
@@ -144,7 +142,6 @@ EXIT_CODES = """
 Exit codes: 0 done, {}2 wrong input, 69 not enough memory, 70 internal
 error, 74 standard output cannot be written to, 130 stopped.
 """
-SHELLS = ("bash", "zsh", "fish")
 LABELLED = "Labelled rows, none of the training."
 # By command: what it does, examples, and its files with their names and words.
 COMMANDS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
@@ -184,16 +181,15 @@ COMMANDS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
 def _parameter(option: Option, command: str) -> click.Option:
     """A row of the table as a flag."""
     default = option.default_in(command)
-    types: dict[Kind, Any] = {Kind.SWITCH: None}
-    types |= dict.fromkeys((Kind.NUMBER, Kind.COUNT), NumberType(option))
+    is_number, is_flag = option.kind in (Kind.NUMBER, Kind.COUNT), option.kind is Kind.SWITCH
     choices = click.Choice(option.choices) if option.choices else click.STRING
     return PlainOption(
         [option.flag, *([option.short] if option.short else [])],
-        type=types.get(option.kind, choices),
+        type=None if is_flag else NumberType(option) if is_number else choices,
         multiple=option.kind is Kind.SEVERAL,
-        is_flag=option.kind is Kind.SWITCH,
+        is_flag=is_flag,
         default=default,
-        show_default=default not in (None, False),
+        show_default=default not in (None, False, ()),
         metavar=option.metavar or None,
         help=option.help_in(command),
         panel=option.panel_in(command),
@@ -247,43 +243,39 @@ def _settings_option(command: str) -> click.Option:
     )
 
 
-class _NoPandas:
-    """Says that pandas is not there."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
-        if name == "pandas":
-            raise ModuleNotFoundError(name, name=name)
-
-
-@contextmanager
-def arrow_alone() -> Iterator[None]:
-    """Let Arrow look for pandas now, in vain: files need none, and it takes long to load.
-
-    Arrow looks once, when it first makes an array of NumPy. Whoever needs pandas later can load it
-    as ever.
-    """
-    hiding = _NoPandas()
-    sys.meta_path.insert(0, hiding)
-    try:
-        yield
-        from pyarrow import array
-
-        array([0]).to_numpy(zero_copy_only=False)
-    finally:
-        sys.meta_path.remove(hiding)
-
-
 def _run(options: Options) -> int:
     """Do what was asked for; the heavy part is loaded here."""
-    # In a process of its own; elsewhere Arrow may be handed frames of pandas.
-    with nothing_collected(), arrow_alone() if app.while_loading else nullcontext():
-        work = import_module(f"itrust.cli.{options.command.split()[0]}")
-    loaded(app.while_loading)
+    if app.while_loading:  # in a process of its own; elsewhere Arrow may be handed frames of pandas
+        _arrow_without_pandas()
+    work = import_module(f"itrust.cli.{options.command.split()[0]}")
+    if app.while_loading:
+        gc.enable()
+        if signal.getsignal(signal.SIGINT) is app.while_loading:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     where = Where.NOWHERE if options.quiet else Where.ANYWHERE
     with progress_shown(where), nothing_but_results():
         code: int = work.run(options)
     return code
+
+
+def _arrow_without_pandas() -> None:
+    """Let Arrow look for pandas now, in vain: files need none, and it takes long to load.
+
+    Arrow looks once, when it first gives an array to NumPy.
+    """
+    finders: list[Any] = sys.meta_path
+    finders.insert(0, SimpleNamespace(find_spec=_no_pandas))
+    try:
+        from pyarrow import array
+
+        array([0]).to_numpy(zero_copy_only=False)
+    finally:
+        del finders[0]
+
+
+def _no_pandas(name: str, *_: object) -> None:
+    if name == "pandas":
+        raise ModuleNotFoundError(name, name=name)
 
 
 @click.group(
@@ -295,24 +287,13 @@ def _run(options: Options) -> int:
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option(
-    "--completion",
-    type=click.Choice(SHELLS),
-    metavar="SHELL",
-    help='Print what teaches a shell to complete: eval "$(itrust --completion bash)".',
-)
 @click.pass_context
-def app(ctx: click.Context, version: bool, completion: str | None) -> None:
+def app(ctx: click.Context, version: bool) -> None:
     """Tell what was asked about the command itself."""
     if version:
         from itrust import __version__
 
         answer(f"itrust {__version__}")
-        ctx.exit()
-    if completion is not None:
-        script = get_completion_class(completion)
-        if script is not None:
-            answer(script(app, {}, "itrust", "_ITRUST_COMPLETE").source())
         ctx.exit()
     if ctx.invoked_subcommand is None:
         answer(ctx.get_help())
@@ -322,7 +303,8 @@ def main(while_loading: object = None) -> NoReturn:
     """Run the command line; leaves with its exit code."""
     if not sys.warnoptions:  # those of ours are in the result; others say nothing to users
         warnings.simplefilter("ignore")
-    app.while_loading, app.owns_process = while_loading, True
+    app.while_loading = while_loading
+    gc.disable()  # loading leaves little, and looking for it takes a sixth of the time
     app(prog_name="itrust")
     raise SystemExit  # not reached: the guard has left already
 
@@ -357,7 +339,7 @@ for _name in COMMANDS:
 )
 def tasks_command(expression: str | None) -> int:
     """Explain how to write the numbers you report."""
-    from itrust.cli.tasks import explain
+    from itrust.cli.about import explain
 
     explain(expression)
     return 0
@@ -366,26 +348,6 @@ def tasks_command(expression: str | None) -> int:
 @app.command("doctor", cls=Plain)
 def doctor_command() -> int:
     """Show versions, threads, extras and where data are kept."""
-    from itrust.cli.doctor import examine
+    from itrust.cli.about import examine
 
     return examine()
-
-
-@app.command("check-json", cls=Plain)
-@click.argument(
-    "file",
-    cls=PlainArgument,
-    metavar="FILE",
-    help="What 'itrust audit --json' wrote; - for standard input.",
-)
-def check_json_command(file: str) -> int:
-    """Check that a file is the JSON of an audit, as this version writes it."""
-    from itrust.auditing import read_json
-    from itrust.cli.inputs import SPOOLED, standard_input
-
-    streams = file == STANDARD
-    facts = read_json(standard_input() if streams else file)
-    schema = f"{facts['schema']} of itrust {printable(facts['version'])}"
-    rows = counted(int(facts["n"]), "row")
-    answer(f"{SPOOLED if streams else printable(file)}: {schema}, {rows}, {facts['verdict']}")
-    return 0

@@ -11,20 +11,19 @@ from typing import Any
 import itrust as it
 from itrust import auditing, recalibrate, render
 from itrust._core import InputError, checked_count, checked_reach, counted, write_all
+from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, complain, width
-from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import (
     as_json,
+    at_work,
     dated,
     refuse_bad_places,
     tell,
-    told_in_the_result,
-    working,
     writers,
 )
-from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle, text_form
+from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle
 from itrust.data import Scan
 
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
@@ -41,16 +40,14 @@ def run(options: Options) -> int:
     checked_reach(options.draws, options.alpha, parts=2)
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
-    refuse_bad_places(options.outputs, [options.settings])
-    with opened(str(options.file), text_form(options)) as source, told_in_the_result():
-        refuse_bad_places(options.outputs, source.places)
+    refuse_bad_places(options)
+    with opened(options) as source:
         roles = settle(source, log, options)
         covariates = needed_columns(source, tasks, roles)
         columns = _with_grades(source, roles, covariates, options, log)
-        log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         rows = _rows(source, roles, columns, options, log)
-        with working(options, "itrust.auditing.audits"):
+        with at_work("itrust.auditing.audits"):
             audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
         words = dated(options)
@@ -195,9 +192,7 @@ def _recalibration(
         return None
     model = next(iter(roles.models))
     one = roles.only(model)
-    within = options.folder_of("recalibrate")
-    with opened(options.recalibrate, text_form(options), within) as source:
-        refuse_bad_places(options.outputs, source.places)
+    with opened(options, "recalibrate") as source:
         source.require("recalibrate", *one.used, *covariates)
         stream = source.streams(options.stream)
         learn = read_rows(source, one, covariates, options, stream=stream)[model]

@@ -1,8 +1,4 @@
-"""How the command speaks: results on standard output, everything else on standard error.
-
-Libraries may print where they like, from Python and from C. So a process of our own keeps standard
-output to itself under another descriptor, and number 1 leads to standard error from then on.
-"""
+"""How the command speaks: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -11,17 +7,25 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from itrust._core import Code, Door, Row, Setting, printable, wrapped
-from itrust.cli.options import BY_KEY
+from itrust._core import (
+    ApproximationWarning,
+    AssumptionWarning,
+    Code,
+    Door,
+    Row,
+    Setting,
+    printable,
+    wrapped,
+)
+from itrust.cli.options import BY_KEY, Option
 
 MAX_WIDTH = 100  # longer lines are hard to read
-OUTPUT, ERRORS = 1, 2  # descriptors
 # Arguments of the package that have another name on the command line.
 CALLED = {"x": "on", "y": "label", "p": "prob", "rng": "seed", "tasks": "task"}
 CALLED |= {"categories": "category", "numbers": "number"}
@@ -36,7 +40,7 @@ class ShellDoor(Door):
         >>> SHELL.argument("prob", "p hat"), SHELL.argument("min_cell"), SHELL.argument("power")
         ("--prob 'p hat'", '--min-cell', 'power')
         """
-        option = BY_KEY.get(CALLED.get(name, name))
+        option = _option(name)
         if option is None:
             return name
         return option.flag if column is None else f"{option.flag} {shlex.quote(column)}"
@@ -49,14 +53,12 @@ class ShellDoor(Door):
         >>> SHELL.setting(Setting("cluster", ["stratum", "psu"]))
         '--cluster stratum,psu'
         """
-        flag, value = self.argument(setting.name), setting.value
+        value, option = setting.value, _option(setting.name)
         if value is None:
-            return flag
-        if value is ...:
-            option = BY_KEY.get(CALLED.get(setting.name, setting.name))
-            return f"{flag} {option.metavar if option else 'VALUE'}"
+            return self.argument(setting.name)
         text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        return f"{flag} {shlex.quote(text)}"
+        shown = shlex.quote(text) if value is not ... else option.metavar if option else "VALUE"
+        return f"{self.argument(setting.name)} {shown}"
 
     def row(self, row: Row) -> str:
         """The line of a text file; in other files the row, counted from 1 in words.
@@ -75,96 +77,37 @@ class ShellDoor(Door):
         return code.plain
 
 
+def _option(argument: str) -> Option | None:
+    return BY_KEY.get(CALLED.get(argument, argument))
+
+
 SHELL = ShellDoor()
-
-
-class ReaderGoneError(Exception):
-    """Nobody reads the output any more."""
+_results: ContextVar[TextIO | None] = ContextVar("where results go", default=None)
 
 
 class OutputLostError(Exception):
-    """Standard output cannot be written to."""
-
-    def __init__(self, reason: str, files: Iterable[Path] = ()) -> None:
-        super().__init__(reason)
-        self.reason, self.files = reason, tuple(files)
-
-
-class _Stream(io.FileIO):
-    """A standard stream; a failure of output is told once, and what is left in buffers given up."""
-
-    failed = False
-
-    def write(self, content: Any, /) -> int:
-        if self.failed:
-            return len(content)
-        try:
-            return super().write(content)
-        except OSError as error:
-            if self.fileno() == ERRORS:  # there is nobody left to be told
-                return len(content)
-            self.failed = True
-            if isinstance(error, BrokenPipeError):
-                raise ReaderGoneError from None
-            raise OutputLostError(error.strerror or str(error)) from None
-
-
-def take_standard_streams() -> None:
-    """Keep standard output for results; raises `OutputLostError` if it is closed.
-
-    Closed descriptors must be occupied already (`itrust.__main__`).
-    """
-    output: TextIO | None = sys.stdout  # Python has none where the descriptor was closed
-    _install("stderr", _Stream(ERRORS, "wb", closefd=False), sys.stderr)
-    results = _Stream(os.dup(OUTPUT), "wb")
-    os.dup2(ERRORS, OUTPUT)
-    _install("stdout", results, output)
-    if output is None:
-        results.failed = True
-        raise OutputLostError("it is closed")
-
-
-def _install(name: str, raw: io.FileIO, like: TextIO | None) -> None:
-    """Put a stream of text into its place, as Python would have made it."""
-    is_errors = raw.fileno() == ERRORS
-    stream = io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=getattr(like, "encoding", None) or "utf-8",
-        errors="backslashreplace" if is_errors else getattr(like, "errors", None),
-        line_buffering=is_errors or raw.isatty(),
-        write_through=bool(getattr(like, "write_through", False)),
-    )
-    setattr(sys, name, stream)
-    setattr(sys, f"__{name}__", stream)  # of which the width of the terminal is asked
-
-
-_results: ContextVar[TextIO | None] = ContextVar("where results go", default=None)
+    """Standard output cannot be written to; without a reason, nobody reads it any more."""
 
 
 def results() -> TextIO:
     """The stream that results go to."""
-    return _results.get() or sys.stdout
+    stream: TextIO | None = _results.get() or sys.stdout
+    if stream is None:  # Python has none where the descriptor was closed
+        raise OutputLostError("it is closed")
+    return stream
 
 
 @contextmanager
 def nothing_but_results() -> Iterator[None]:
-    """Let what libraries print go to standard error."""
+    """Let what libraries print go to standard error; warnings of ours stand in the result."""
     token = _results.set(sys.stdout)
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr or io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore", AssumptionWarning)
+            warnings.simplefilter("ignore", ApproximationWarning)
             yield
     finally:
         _results.reset(token)
-
-
-@contextmanager
-def after_writing(files: Iterable[Path | None]) -> Iterator[None]:
-    """Tell results when output files are there already; a failure names them."""
-    try:
-        yield
-        results().flush()
-    except OutputLostError as error:
-        raise OutputLostError(error.reason, [file for file in files if file]) from None
 
 
 def width() -> int:
@@ -174,19 +117,30 @@ def width() -> int:
 
 def answer(text: str, colour: str = "", marked: str = "") -> None:
     """Write a result; the line `marked` may have a colour, where the terminal has any."""
-    encoding = results().encoding or "utf-8"
+    stream = results()
+    encoding = stream.encoding or "utf-8"
     safe = printable(text).encode(encoding, "backslashreplace").decode(encoding)
-    if not (colour and results().isatty()):
-        results().write(f"{safe}\n")
-        return
-    from rich.console import Console
-    from rich.text import Text
+    try:
+        if colour and stream.isatty():
+            from rich.console import Console
+            from rich.text import Text
 
-    shown, lines = Text(), printable(marked).splitlines()
-    for line in safe.splitlines(keepends=True):
-        shown.append(line, style=colour if line.rstrip("\n") in lines else None)
-    console = Console(file=results(), highlight=False, markup=False, emoji=False)
-    console.print(shown, soft_wrap=True)
+            shown = Text(safe)
+            shown.highlight_words(printable(marked).splitlines(), colour)
+            Console(file=stream).print(shown, soft_wrap=True)
+        else:
+            stream.write(f"{safe}\n")
+        stream.flush()
+    except OSError as error:
+        give_up(stream)
+        gone = isinstance(error, BrokenPipeError)
+        raise OutputLostError("" if gone else error.strerror or str(error)) from None
+
+
+def give_up(stream: TextIO) -> None:
+    """Let what is left in the buffer of a stream go nowhere, or Python would fail at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Log:
@@ -205,5 +159,9 @@ class Log:
 def complain(text: str) -> None:
     """Write to standard error, whatever was asked for; pointers into a line stay in place."""
     first, *rest = printable(text).split("\n")
-    for line in [*(wrapped(first, width(), "", "  ") or [""]), *rest]:
-        print(line, file=sys.stderr, flush=True)
+    try:
+        for line in [*(wrapped(first, width(), "", "  ") or [""]), *rest]:
+            if sys.stderr is not None:  # else print would take standard output
+                print(line, file=sys.stderr, flush=True)
+    except OSError:  # there is nobody left to be told
+        give_up(sys.stderr)

@@ -14,7 +14,7 @@ from itrust import render
 from itrust._core import Write, wrapped, write_all, writer_of
 from itrust.auditing import Audit, Provenance
 from itrust.calibration import CalibrationResult
-from itrust.cli.console import after_writing, answer, width
+from itrust.cli.console import answer, width
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.data import known_format
@@ -33,7 +33,7 @@ NEXT = "Now your own file: labelled rows that the model was not fitted on."
 
 def run(options: Options) -> int:
     """Audit the simulated survey and tell what was found; give the exit code."""
-    refuse_bad_places(options.outputs, [])
+    refuse_bad_places(options)
     page, rows = options.outputs["--report"], options.outputs["--rows"]
     if rows is not None:
         known_format(rows)
@@ -66,8 +66,7 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
     if rows is not None:
         written[rows] = write_rows
     write_all(written)
-    with after_writing(written):
-        answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
+    answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
 
 
 def _audited(audit: Audit, town: it.simulate.Simulated) -> Iterable[tuple[str, str]]:

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 import itrust as it
 from itrust import render
 from itrust._core import InputError, checked_alpha, checked_count, did_you_mean, write_all
+from itrust.cli.command import DONE
 from itrust.cli.console import Log, width
-from itrust.cli.exit import DONE
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import (
     as_json,
+    at_work,
     dated,
     refuse_bad_places,
     tell,
-    told_in_the_result,
-    working,
     writers,
 )
 from itrust.cli.roles import (
@@ -32,7 +31,6 @@ from itrust.cli.roles import (
     read_rows,
     said_of_columns,
     settle,
-    text_form,
 )
 from itrust.data import PopulationScan
 
@@ -45,15 +43,11 @@ def run(options: Options) -> int:
     log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     _refuse_unclear(options, tasks)
-    refuse_bad_places(options.outputs, [options.settings])
+    refuse_bad_places(options)
     with ExitStack() as stack:
-        form = text_form(options)
         labelled, population = (
-            stack.enter_context(opened(str(name), form))
-            for name in (options.file, options.population)
+            stack.enter_context(opened(options, name)) for name in ("file", "population")
         )
-        stack.enter_context(told_in_the_result())
-        refuse_bad_places(options.outputs, [*labelled.places, *population.places])
         roles = _settled(labelled, population, log, options)
         needed_columns(labelled, tasks, roles)  # columns that no file has are mistyped
         population.require("prob", *roles.prob)
@@ -63,12 +57,11 @@ def run(options: Options) -> int:
         refused = _refused(population, tasks)
         given = [task for task in tasks if not any(own.task is task for own in refused)]
         covariates = needed_columns(labelled, given, roles)
-        log.say(*labelled.about_checksum, *population.about_checksum)
         sums = labelled.checksum, population.checksum  # of what is read next
         selection = [] if options.selection is None else [options.selection]
         (rows,) = read_rows(labelled, roles, [*covariates, *selection], options).values()
         everyone = _population(labelled, population, rows, covariates, roles, options)
-        with working(options, "itrust.tasks.population"):
+        with at_work("itrust.tasks.population"):
             estimates = it.tasks.estimate_tasks(
                 given,
                 everyone,

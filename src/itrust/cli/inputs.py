@@ -21,15 +21,12 @@ import pyarrow as pa
 
 from itrust import data
 from itrust._core import InputError, counted, did_you_mean, free_memory, listed
-from itrust.cli.options import STANDARD
-from itrust.data import GZIP, HEAD_BYTES, format_of_bytes, in_bytes, refused, unreadable
+from itrust.cli.options import STANDARD, Options
+from itrust.cli.outputs import refuse_bad_places
+from itrust.data import GZIP, HEAD_BYTES, format_of_bytes, refused, unreadable
 
 SPOOLED = "standard input"
-LARGE_BYTES = 5 * 10**9  # whose checksum takes some seconds
-SPARE_BYTES, SPARE_SHARE = 10**9, 1 / 10  # of the disk, which others need, too: the lesser
-BLOCK_BYTES = 2**20
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
-PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to
 UNPACKED = 5  # a gzipped text is so many times as large, or more
 
 
@@ -102,12 +99,6 @@ class InputFiles:
         """Whether the files are to be read some rows at a time."""
         return asked or sum(map(_about_bytes, self.places)) > SHARE * free_memory()
 
-    @property
-    def about_checksum(self) -> list[str]:
-        """What to say before the checksum is computed, where that takes a while."""
-        size = sum(state.size for state in self.file_set.snapshot.states.values())
-        return [f"computing the SHA-256 of {size / 1e9:.0f} GB"] if size >= LARGE_BYTES else []
-
     @cached_property
     def checksum(self) -> str:
         """SHA-256 of the file as it is read; of several, of the lines that `sha256sum` prints.
@@ -136,21 +127,7 @@ def _checksum(path: Path) -> str:
 
 
 def _about_bytes(file: Path) -> float:
-    size = file.stat().st_size
-    return max(UNPACKED * size, about_unpacked(file)) if file.suffix == ".gz" else size
-
-
-def about_unpacked(path: Path) -> float:
-    """About how large a gzipped file is when it is unpacked, by its first bytes."""
-    with path.open("rb") as file:
-        head = file.read(PACKED_HEAD)
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        size = len(unpacking.decompress(head, UNPACKED_HEAD))
-    except zlib.error:  # the reader says what is wrong with it
-        return 0.0
-    used = len(head) - len(unpacking.unconsumed_tail) - len(unpacking.unused_data)
-    return path.stat().st_size * size / max(used, 1)
+    return file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1)
 
 
 def _refuse_odd_file(name: str) -> None:
@@ -167,29 +144,43 @@ def _refuse_odd_file(name: str) -> None:
     raise InputError(problem, value=name)
 
 
+def text_form(options: Options) -> data.TextForm:
+    """How text files are written, as far as options say."""
+    return data.TextForm(options.sep, options.decimal, options.dates, na_values(options))
+
+
+def na_values(options: Options) -> tuple[Any, ...]:
+    """Codes of missing values, between commas."""
+    parts = [part.strip() for text in options.na_values for part in text.split(",")]
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
 @contextmanager
 def opened(
-    name: str, form: data.TextForm = data.AS_SEEN, within: Path | None = None
+    options: Options, argument: str = "file", form: data.TextForm | None = None
 ) -> Iterator[InputFiles]:
-    """The files that a name means; standard input is kept in a temporary one meanwhile.
+    """The files that an argument names, none of them an output; standard input is kept meanwhile.
 
     Files that settings name lie in a folder; patterns and links may lead out of it.
     """
-    if name != STANDARD:
-        _refuse_odd_file(name)
-        source = InputFiles(name, data.FileSet.of(name, form))
-        for place in source.places if within is not None else ():
-            if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(str(within))):
-                raise InputError(
-                    "{file} lies outside the folder of the settings that name it; name it on the "
-                    "command line instead",
-                    file=str(place),
-                )
-        yield source
+    name, form = str(getattr(options, argument)), form or text_form(options)
+    if name == STANDARD:
+        with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
+            spooled = spool(standard_input(), Path(folder), SPOOLED)
+            yield InputFiles(SPOOLED, data.FileSet.of(spooled, form))
         return
-    with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        spooled = spool(standard_input(), Path(folder), SPOOLED)
-        yield InputFiles(SPOOLED, data.FileSet.of(spooled, form))
+    _refuse_odd_file(name)
+    source = InputFiles(name, data.FileSet.of(name, form))
+    within = options.folder_of(argument)
+    for place in source.places if within is not None else ():
+        if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(str(within))):
+            raise InputError(
+                "{file} lies outside the folder of the settings that name it; name it on the "
+                "command line instead",
+                file=str(place),
+            )
+    refuse_bad_places(options, source.places)
+    yield source
 
 
 def standard_input() -> BinaryIO:
@@ -207,38 +198,25 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
     Gzipped text stays gzipped, as it is read so: it takes no more of the disk than came.
     """
     spooled = folder / "spooled"
-    _keep(stream, spooled, stem)
-    with spooled.open("rb") as file:
-        is_packed = file.read(len(GZIP)) == GZIP
-    open_it: Any = gzip.open if is_packed else open
     try:
-        with open_it(spooled, "rb") as source:
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        with spooled.open("rb") as file:
+            is_packed = file.read(len(GZIP)) == GZIP
+        unpacked: Any = gzip.open if is_packed else open
+        with unpacked(spooled, "rb") as source:
             head = source.read(HEAD_BYTES)
             if not head:
                 raise refused(stem, "{file} is empty")
             if head.startswith(GZIP):
                 raise refused(stem, "{file} is gzipped twice; unpack it once")
             kind = format_of_bytes(head)
-            plain = folder / f"{stem}{kind.endings[0]}"
+            place = folder / f"{stem}{kind.endings[0]}"
             if not is_packed or kind.may_be_gzipped:
-                while is_packed and source.read(BLOCK_BYTES):  # to its checksum
-                    pass
-                return spooled.rename(f"{plain}.gz" if is_packed else plain)
+                return spooled.rename(f"{place}.gz" if is_packed else place)
             source.seek(0)
-            _keep(source, plain, stem)
+            with place.open("wb") as file:
+                shutil.copyfileobj(source, file)
+            return place
     except (EOFError, OSError, zlib.error) as error:
         raise unreadable(Path(stem), error) from None
-    spooled.unlink()
-    return plain
-
-
-def _keep(stream: BinaryIO, path: Path, stem: str) -> None:
-    """Write what a stream holds, as long as it leaves something of the disk for others."""
-    with path.open("wb") as file:
-        while block := stream.read(BLOCK_BYTES):
-            disk = shutil.disk_usage(path.parent)
-            if disk.free - len(block) < min(SPARE_BYTES, SPARE_SHARE * disk.total):
-                place = f"the disk that holds temporary files: {in_bytes(disk.free)} are left"
-                cure = "name the file instead, or set TMPDIR to a folder with more room"
-                raise refused(stem, f"{{file}} does not fit on {place}; {cure}")
-            file.write(block)

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ COLUMNS, TEST, METHOD, NUMBERS = "Columns", "The test", "The method", "The numbe
 FILES, GATE, OTHERS, WATCHED = "Output files", "The gate", "Options", "The watch"
 PANELS = {(TEST, ESTIMATE): NUMBERS, (TEST, WATCH_START): WATCHED}  # what is no test
 STANDARD = "-"  # standard input or output
-MAX_DRAWS = 10_000_000  # more would take days and tell nothing more
 
 
 class Kind(Enum):
@@ -38,30 +38,23 @@ class Kind(Enum):
     WRITTEN = "the name of a file to write"
 
 
-class Echo(Enum):
-    """Whether an option stands in the command that makes an audit again."""
-
-    NEVER = 0
-    CHANGED = 1  # unless it has its default
-    ALWAYS = 2  # unless there is no value
-
-
 @dataclass(frozen=True)
 class Option:
     """One row of the table."""
 
     name: str
-    kind: Kind
-    help: str | dict[str, str]
+    help: str | dict[str, str]  # in commands that have no words of their own: those of audits
+    kind: Kind = Kind.TEXT
     metavar: str = ""
     panel: str = OTHERS
     default: object = None
     commands: tuple[str, ...] = (AUDIT, RECALIBRATE)
     choices: tuple[str, ...] = ()
     short: str = ""
-    echo: Echo = Echo.NEVER
+    echo: bool = False  # whether it stands in the command that makes an audit again
     streams: bool = False
     bare: str = ""
+    at_least: int = 1
     at_most: int = 0
 
     @property
@@ -80,13 +73,15 @@ class Option:
         return self.kind in (Kind.READ, Kind.WRITTEN)
 
     def help_in(self, command: str) -> str:
-        """What it does in a command; the words of audits where it has none of its own."""
+        """What it does in a command."""
         if isinstance(self.help, str):
             return self.help
         return self.help[command if command in self.help else AUDIT]
 
     def default_in(self, command: str) -> Any:
         """The value in a command where none is given."""
+        if self.kind is Kind.SEVERAL:
+            return ()
         return self.default.get(command) if isinstance(self.default, dict) else self.default
 
     def panel_in(self, command: str) -> str:
@@ -94,13 +89,12 @@ class Option:
         return PANELS.get((self.panel, command), self.panel)
 
     def echoed(self, value: Any) -> list[str]:
-        """The option with its value as it would be typed; nothing where there is none to type."""
-        if value is None or self.echo is Echo.NEVER:
-            return []
-        if self.echo is Echo.CHANGED and value == self.default:
+        """The option with its value as it would be typed; words that are the default are not."""
+        usual = self.kind in (Kind.TEXT, Kind.SWITCH) and value == self.default
+        if value is None or usual or not self.echo:
             return []
         if self.kind is Kind.SWITCH:
-            return [self.flag] if value else []
+            return [self.flag]
         parts = value if self.kind is Kind.SEVERAL else [value]
         return [word for part in parts for word in (self.flag, _typed(part))]
 
@@ -109,60 +103,19 @@ def _typed(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _column(name: str, help: str | dict[str, str], **more: Any) -> Option:
-    """An option about the columns of files."""
-    settings = {"kind": Kind.TEXT, "metavar": "COL", "panel": COLUMNS, "echo": Echo.ALWAYS}
-    settings["commands"] = ON_FILES
-    return Option(name, help=help, **{**settings, **more})
-
-
-def _test(
-    name: str,
-    kind: Kind,
-    metavar: str,
-    help: str | dict[str, str],
-    default: object = None,
-    at_most: int = 0,
-) -> Option:
-    """An option about the test; for estimates as well, where it has words for them."""
-    settings: dict[str, Any] = {"echo": Echo.ALWAYS, "at_most": at_most}
-    commands = (AUDIT,) if isinstance(help, str) else tuple(help)
-    return Option(name, kind, help, metavar, TEST, default, commands, **settings)
-
-
-def _estimate(name: str, help: str, **more: Any) -> Option:
-    """An option for estimates alone."""
-    settings = {"kind": Kind.TEXT, "panel": COLUMNS, "echo": Echo.ALWAYS, "metavar": "COL"}
-    return Option(name, help=help, **{**settings, **more}, commands=(ESTIMATE,))
-
-
-def _watch(name: str, help: str | dict[str, str], **more: Any) -> Option:
-    """An option for watches alone."""
-    settings = {"kind": Kind.TEXT, "panel": WATCHED, "echo": Echo.ALWAYS, "metavar": "TEXT"}
-    commands = WATCHES if isinstance(help, str) else tuple(help)
-    return Option(name, help=help, **{**settings, "commands": commands, **more})
-
-
-def _output(name: str, help: str | dict[str, str], *others: str, streams: bool = False) -> Option:
-    """A file that an audit, or another command as well, writes."""
-    commands = (AUDIT, *others)
-    return Option(name, Kind.WRITTEN, help, "FILE", FILES, commands=commands, streams=streams)
-
-
-def _words(name: str, metavar: str, help: str) -> Option:
-    """Words that stand on a page."""
-    on_pages = (AUDIT, ESTIMATE, *TOLD)
-    return Option(name, Kind.TEXT, help, metavar, FILES, commands=on_pages, echo=Echo.ALWAYS)
-
-
-def _method(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
-    """An option about recalibration, for that command alone."""
-    return Option(name, kind, help, metavar, METHOD, default, (RECALIBRATE,))
-
-
-SAFE_CELLS = (
-    "Put an apostrophe before text that a spreadsheet would take for a formula, in .csv and .tsv."
+_column = partial(Option, metavar="COL", panel=COLUMNS, commands=ON_FILES, echo=True)
+_columns = partial(_column, kind=Kind.SEVERAL, metavar="COL,COL")
+_test = partial(Option, panel=TEST, commands=(AUDIT,), echo=True)
+_watch = partial(Option, panel=WATCHED, commands=(WATCH_START,), echo=True)
+_output = partial(Option, kind=Kind.WRITTEN, metavar="FILE", panel=FILES)
+_page = partial(Option, panel=FILES, commands=(AUDIT, ESTIMATE, *TOLD), echo=True)
+_without = partial(
+    Option, kind=Kind.SWITCH, panel=FILES, default=False, commands=(AUDIT,), echo=True
 )
+_method = partial(Option, panel=METHOD, commands=(RECALIBRATE,))
+
+LABEL = "Labels: 0/1, two values, or several classes."
+LABELS_OF = "Labels of LABELLED: 0/1, two values, or several classes."
 PROB = {
     AUDIT: "Predicted probabilities. Of several classes win=p1,tie=pt,loss=p2 or 'p_*', whose star "
     "names the class. Again for more models: the first is audited, all are compared.",
@@ -178,197 +131,195 @@ ON = {
     ESTIMATE: "Covariates that who is labelled may depend on, in both files; 'all' for every other "
     "column that both have, 'none' for the prediction alone.",
 }
-LABEL = {
-    **dict.fromkeys((AUDIT, RECALIBRATE), "Labels: 0/1, two values, or several classes."),
-    ESTIMATE: "Labels of LABELLED: 0/1, two values, or several classes.",
-}
-WEIGHTS = {
-    **dict.fromkeys((AUDIT, RECALIBRATE), "Survey weights."),
-    ESTIMATE: "Survey weights of LABELLED.",
-}
-POPULATION_WEIGHTS = "Survey weights of POPULATION."
-SELECTION = "Known probabilities of labelling, in LABELLED."
-SUPPORT = "Where part of the population is unlike all labelled rows: refuse, or exclude that part."
+CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
+DATE_COLUMN = "When the outcome window of a row closes; batches have to follow each other in it."
+GRADES = "Rating grades, for the table by grade that validators ask for; need not be in --on."
+VALUE_LABELS = "What codes mean: 'race: 1=White, 2=Black'; again for more columns."
+MISSING = "Rows that lack a value: error, level (of missing covariates) or drop."
+DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
+TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
+WANTED = "The number you want, such as 'mean(age)'; again for more. See 'itrust tasks'."
 ALPHA = {
     AUDIT: "Size of the test; intervals cover 1 - P.",
     ESTIMATE: "Intervals cover 1 - P.",
     WATCH_START: "Error that is allowed, over all times.",
 }
-MATTERS = {
+TOLERANCE = {
     AUDIT: "Local bias that would matter.",
     WATCH_START: "Local bias that is let pass; none without it.",
 }
-STATE = "The file that keeps the watch, such as watch.json."
 PROMISE = (
     "ever: the probability of a false alarm, ever, is at most P; run-length: 1/P batches or more "
     "on average until one."
 )
-NAME_OF_BATCH = "Name of the batch, else of its file; rows that wait are known by it."
-NAMES = {WATCH_START: "Name of the model.", WATCH_UPDATE: NAME_OF_BATCH}
-DATE_COLUMN = "When the outcome window of a row closes; batches have to follow each other in it."
+NAMES = {
+    WATCH_START: "Name of the model.",
+    WATCH_UPDATE: "Name of the batch, else of its file; rows that wait are known by it.",
+}
+NEW_MODEL = "Go on with another model in the watch that --state keeps: a new segment."
 CLOSED_BEFORE = "Only rows whose window closes before it count; the others wait."
 LATE = (
     "Take in rows of earlier times, whose outcomes came late; where rows wait, those of the batch "
     "of the same name."
 )
-NEW_MODEL = "Go on with another model in the watch that --state keeps: a new segment."
-GATE_OF_A_WATCH = (
-    "Exit 1 if there is an alarm, a number is biased, or any (default); each number has an error "
-    "alpha of its own."
-)
-GATES = {
-    AUDIT: "Exit 1 if the model is miscalibrated, a number is biased, or any of them (default).",
-    **dict.fromkeys(TOLD, GATE_OF_A_WATCH),
-}
-SEED = "Same seed, same numbers."
-TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
-WANTED = "The number you want, such as 'mean(age)'; again for more. See 'itrust tasks'."
-OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."
-MISSING = "Rows that lack a value: error, level (of missing covariates) or drop."
-CATEGORY = "Columns whose numbers are codes, such as race 1 to 5."
-NUMBER = "Columns that are numbers, whatever they look like."
-LABELS = "What codes mean: 'race: 1=White, 2=Black'; again for more columns."
-WHERE = "Rows that count, such as 'age >= 18'."
-NA_VALUES = "Codes of missing values, such as '-99,NA'."
-SEP = "What separates columns of text files, such as ';' or tab."
-DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
-RULES = ("error", "level", "drop")
+SUPPORT = "Where part of the population is unlike all labelled rows: refuse, or exclude that part."
+ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
 MIN_CELL = "What rests on fewer rows, or would tell of so few, is not shown."
 NO_VALIDATION = "Leave out what validators print: slope, ICI, Hosmer-Lemeshow and others."
 NO_ROBUSTNESS = "Leave out what would overturn the audit: selection, label error, flipped labels."
+GATES = {
+    AUDIT: "Exit 1 if the model is miscalibrated, a number is biased, or any of them (default).",
+    **dict.fromkeys(
+        TOLD,
+        "Exit 1 if there is an alarm, a number is biased, or any (default); each number has an "
+        "error alpha of its own.",
+    ),
+}
 ROBUST_TO = (
     "With --gate: exit 1 only if the evidence survives this, such as 'odds:1.2' or "
     "'label-error:0.02,tolerance:0.03'."
 )
 OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
+SAFE_CELLS = (
+    "Put an apostrophe before text that a spreadsheet would take for a formula, in .csv and .tsv."
+)
 STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
-REPORT = {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}
-ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
-
-CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
-STRATA = "Strata that clusters were drawn in."
-REPLICATES = "Replicate weights, such as 'REPWT*'."
-REPLICATION = "What made them: jk1, jk2, brr, fay:0.5, sdr or bootstrap."
-
-GRADES = "Rating grades, for the table by grade that validators ask for; need not be in --on."
 
 TABLE = (
-    _column("label", LABEL),
+    _column("label", {**dict.fromkeys(ON_FILES, LABEL), ESTIMATE: LABELS_OF}),
     _column("prob", PROB, kind=Kind.SEVERAL),
-    _column("on", ON, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("weights", WEIGHTS),
-    _estimate("population-weights", POPULATION_WEIGHTS),
-    _estimate("selection", SELECTION),
-    _column("cluster", CLUSTER, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL", commands=DESIGNS),
-    _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS", commands=DESIGNS),
-    _column("replicate-method", REPLICATION, metavar="HOW", commands=DESIGNS),
-    _watch("date-column", {WATCH_START: DATE_COLUMN}, panel=COLUMNS, metavar="COL"),
+    _columns("on", ON),
+    _column("weights", {AUDIT: "Survey weights.", ESTIMATE: "Survey weights of LABELLED."}),
+    _column("population-weights", "Survey weights of POPULATION.", commands=(ESTIMATE,)),
+    _column("selection", "Known probabilities of labelling, in LABELLED.", commands=(ESTIMATE,)),
+    _columns("cluster", CLUSTER),
+    _columns("strata", "Strata that clusters were drawn in.", commands=DESIGNS),
+    _columns(
+        "replicate-weights",
+        "Replicate weights, such as 'REPWT*'.",
+        metavar="COLS",
+        commands=DESIGNS,
+    ),
+    _column(
+        "replicate-method",
+        "What made them: jk1, jk2, brr, fay:0.5, sdr or bootstrap.",
+        metavar="HOW",
+        commands=DESIGNS,
+    ),
+    _column("date-column", DATE_COLUMN, commands=(WATCH_START,)),
     _column("grades", GRADES, commands=(AUDIT,)),
     _column("positive", "The label that counts as 1; all others are 0.", metavar="VALUE"),
-    _column("category", CATEGORY, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("number", NUMBER, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("value-labels", LABELS, kind=Kind.SEVERAL, metavar="TEXT"),
-    _column("where", WHERE, metavar="COND"),
-    _column("na-values", NA_VALUES, kind=Kind.SEVERAL, metavar="CODES"),
-    _column("sep", SEP, metavar="CHAR"),
+    _columns("category", "Columns whose numbers are codes, such as race 1 to 5."),
+    _columns("number", "Columns that are numbers, whatever they look like."),
+    _columns("value-labels", VALUE_LABELS, metavar="TEXT"),
+    _column("where", "Rows that count, such as 'age >= 18'.", metavar="COND"),
+    _columns("na-values", "Codes of missing values, such as '-99,NA'.", metavar="CODES"),
+    _column("sep", "What separates columns of text files, such as ';' or tab.", metavar="CHAR"),
     _column("decimal", "Decimal sign of text files.", metavar="CHAR", choices=(".", ",")),
     _column("dates", DATES, metavar="ORDER", choices=("dmy", "mdy")),
-    _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
-    _watch("state", STATE, kind=Kind.WRITTEN, metavar="FILE", panel=WATCHED),
-    _test("task", Kind.SEVERAL, "EXPR", {AUDIT: TASK, ESTIMATE: WANTED, WATCH_START: TASK}),
-    _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
-    _test("alpha", Kind.NUMBER, "P", ALPHA, 0.05),
-    _test("tolerance", Kind.NUMBER, "SIZE", MATTERS, {AUDIT: 0.05}),
+    _column("missing", MISSING, metavar="HOW", default="error", choices=("error", "level", "drop")),
     _watch(
-        "promise",
-        {WATCH_START: PROMISE},
-        metavar="HOW",
-        default="ever",
-        choices=("ever", "run-length"),
-        echo=Echo.CHANGED,
+        "state",
+        "The file that keeps the watch, such as watch.json.",
+        kind=Kind.WRITTEN,
+        metavar="FILE",
+        commands=WATCHES,
     ),
-    _watch("name", NAMES, metavar="NAME"),
-    _watch("new-model", {WATCH_START: NEW_MODEL}, kind=Kind.SWITCH, metavar="", default=False),
-    _watch("closed-before", {WATCH_UPDATE: CLOSED_BEFORE}, metavar="DATE"),
-    _watch("late", {WATCH_UPDATE: LATE}, kind=Kind.SWITCH, metavar="", default=False),
-    _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999, MAX_DRAWS),
-    _test("seed", Kind.COUNT, "N", {AUDIT: SEED, ESTIMATE: SEED}, 0),
-    _estimate(
+    _test(
+        "task",
+        {AUDIT: TASK, ESTIMATE: WANTED, WATCH_START: TASK},
+        kind=Kind.SEVERAL,
+        metavar="EXPR",
+        commands=(AUDIT, ESTIMATE, WATCH_START),
+    ),
+    _test(
+        "recalibrate",
+        "Other labelled rows: recalibrate with them, judge the result on FILE.",
+        kind=Kind.READ,
+        metavar="FILE",
+    ),
+    _test("alpha", ALPHA, kind=Kind.NUMBER, metavar="P", default=0.05, commands=tuple(ALPHA)),
+    _test(
+        "tolerance",
+        TOLERANCE,
+        kind=Kind.NUMBER,
+        metavar="SIZE",
+        default={AUDIT: 0.05},
+        commands=tuple(TOLERANCE),
+    ),
+    _watch("promise", PROMISE, metavar="HOW", default="ever", choices=("ever", "run-length")),
+    _watch("name", NAMES, metavar="NAME", commands=tuple(NAMES)),
+    _watch("new-model", NEW_MODEL, kind=Kind.SWITCH, default=False),
+    _watch("closed-before", CLOSED_BEFORE, metavar="DATE", commands=(WATCH_UPDATE,)),
+    _watch("late", LATE, kind=Kind.SWITCH, default=False, commands=(WATCH_UPDATE,)),
+    # More draws would take days and tell nothing more.
+    _test(
+        "draws",
+        "Redraws of the labels.",
+        kind=Kind.COUNT,
+        metavar="N",
+        default=999,
+        at_most=10_000_000,
+    ),
+    _test(
+        "seed",
+        "Same seed, same numbers.",
+        kind=Kind.COUNT,
+        metavar="N",
+        default=0,
+        commands=(AUDIT, ESTIMATE),
+        at_least=0,
+    ),
+    _test(
         "support",
         SUPPORT,
-        panel=TEST,
         metavar="HOW",
         default="refuse",
+        commands=(ESTIMATE,),
         choices=("refuse", "exclude"),
-        echo=Echo.CHANGED,
     ),
-    _output("report", REPORT, DEMO, ESTIMATE, *TOLD),
-    Option("rows", Kind.WRITTEN, ROWS, "FILE", FILES, commands=(DEMO,)),
-    _output("json", "All numbers; - for standard output.", ESTIMATE, *TOLD, streams=True),
-    _output("junit", "JUnit XML for build servers.", *TOLD),
-    _output("summary", "Markdown for a pull request.", *TOLD),
-    _words("title", "TEXT", "Title of the page."),
-    _words("model", "NAME", "What the model is called, and its version, for the page."),
-    _words("date", "DATE", "Date for the page: 'today', or any text."),
-    Option(
-        "min-cell",
-        Kind.COUNT,
-        MIN_CELL,
-        "ROWS",
-        FILES,
-        10,
-        (AUDIT, ESTIMATE, *TOLD),
-        echo=Echo.ALWAYS,
+    _output(
+        "report",
+        {AUDIT: "HTML page.", DEMO: "HTML page of the audit."},
+        commands=(AUDIT, DEMO, ESTIMATE, *TOLD),
     ),
-    Option(
-        "no-validation",
-        Kind.SWITCH,
-        NO_VALIDATION,
-        panel=FILES,
-        default=False,
-        commands=(AUDIT,),
-        echo=Echo.CHANGED,
+    _output("rows", ROWS, commands=(DEMO,)),
+    _output(
+        "json",
+        "All numbers; - for standard output.",
+        commands=(AUDIT, ESTIMATE, *TOLD),
+        streams=True,
     ),
-    Option(
-        "no-robustness",
-        Kind.SWITCH,
-        NO_ROBUSTNESS,
-        panel=FILES,
-        default=False,
-        commands=(AUDIT,),
-        echo=Echo.CHANGED,
-    ),
+    _output("junit", "JUnit XML for build servers.", commands=(AUDIT, *TOLD)),
+    _output("summary", "Markdown for a pull request.", commands=(AUDIT, *TOLD)),
+    _page("title", "Title of the page.", metavar="TEXT"),
+    _page("model", "What the model is called, and its version, for the page.", metavar="NAME"),
+    _page("date", "Date for the page: 'today', or any text.", metavar="DATE"),
+    _page("min-cell", MIN_CELL, kind=Kind.COUNT, metavar="ROWS", default=10),
+    _without("no-validation", NO_VALIDATION),
+    _without("no-robustness", NO_ROBUSTNESS),
     Option(
         "gate",
-        Kind.TEXT,
         GATES,
-        "[model|tasks|any]",
-        GATE,
+        metavar="[model|tasks|any]",
+        panel=GATE,
         commands=(AUDIT, *TOLD),
         choices=("model", "tasks", "any"),
         bare="any",
     ),
-    Option(
-        "robust-to",
-        Kind.SEVERAL,
-        ROBUST_TO,
-        "MARGIN",
-        GATE,
-        commands=(AUDIT,),
-    ),
-    _method("method", Kind.TEXT, "NAME", "How to recalibrate; see below.", "local"),
-    _method("apply", Kind.READ, "FILE", "Rows to recalibrate."),
-    _method("out", Kind.WRITTEN, "FILE", OUT),
-    _method("column", Kind.TEXT, "NAME", "Name of the new column.", "p_recalibrated"),
-    _method("safe-cells", Kind.SWITCH, "", SAFE_CELLS, False),
-    _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
-    _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
-    Option("stream", Kind.SWITCH, STREAM, default=False),
+    Option("robust-to", ROBUST_TO, Kind.SEVERAL, "MARGIN", GATE, commands=(AUDIT,)),
+    _method("method", "How to recalibrate; see below.", metavar="NAME", default="local"),
+    _method("apply", "Rows to recalibrate.", kind=Kind.READ, metavar="FILE"),
+    _method("out", OUT, kind=Kind.WRITTEN, metavar="FILE"),
+    _method("column", "Name of the new column.", metavar="NAME", default="p_recalibrated"),
+    _method("safe-cells", SAFE_CELLS, kind=Kind.SWITCH, default=False),
+    _method("save", "Keep what was learned as JSON.", kind=Kind.WRITTEN, metavar="FILE"),
+    _method("load", "Take what was saved instead of fitting.", kind=Kind.READ, metavar="FILE"),
+    Option("stream", STREAM, Kind.SWITCH, default=False),
     Option(
         "quiet",
-        Kind.SWITCH,
         "Nothing on stderr but errors and the file of settings.",
+        Kind.SWITCH,
         default=False,
         commands=(*ON_FILES, *TOLD),
         short="-q",

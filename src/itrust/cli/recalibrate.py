@@ -10,12 +10,11 @@ from typing import Any
 
 from itrust import recalibrate
 from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all, writer_of
-from itrust.cli.console import Log, after_writing, answer
-from itrust.cli.exit import load
-from itrust.cli.inputs import InputFiles, opened
+from itrust.cli.console import Log, answer
+from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import NOTHING, class_models, na_values, read_rows, settle, text_form
+from itrust.cli.roles import NOTHING, class_models, read_rows, settle
 from itrust.data import FORMATS, FormulaCells, class_columns, names_several
 
 ENDINGS = (
@@ -41,21 +40,16 @@ def run(options: Options) -> int:
     _refuse_unclear(options)
     log, places = Log(options.quiet), options.outputs
     out, save = places["--out"], places["--save"]
-    read = [options.settings, None if options.load is None else Path(options.load)]
-    refuse_bad_places(places, read)
+    refuse_bad_places(options, [None if options.load is None else Path(options.load)])
     with ExitStack() as stack:
         target = None
         if options.apply is not None:
-            within = options.folder_of("apply")
-            target = stack.enter_context(opened(options.apply, text_form(options), within))
-            read += target.places
-            refuse_bad_places(places, read)
+            target = stack.enter_context(opened(options, "apply"))
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
             _refuse_contradiction(learned, options)
         else:
-            fit = stack.enter_context(opened(str(options.file), text_form(options)))
-            refuse_bad_places(places, [*read, *fit.places])
+            fit = stack.enter_context(opened(options))
             learned, told = _fitted(fit, options, log)
             if target is not None and fit.tables & target.tables:
                 log.say(FITTED_ON)
@@ -69,9 +63,8 @@ def run(options: Options) -> int:
             done = _apply(learned, target, options, out, writers, log)
         else:
             write_all(writers)
-    with after_writing((out, save)):
-        for text in done:
-            answer(text)
+    for text in done:
+        answer(text)
     log.say(*(f"written: {path}" for path in (out, save) if path is not None))
     return 0
 
@@ -149,7 +142,6 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     ((model, rows),) = read_rows(source, roles, roles.on, options, stream=stream).items()
     if name == "local" and not (stream or several):  # takes minutes on a million rows
         log.say(f"fitting local on {counted(rows.n, 'row')}")
-    load("itrust.recalibrate.methods")
     methods: dict[str, Any] = recalibrate.CLASS_METHODS if several else recalibrate.METHODS
     learned = methods[name]().fit(rows)
     learned.prob_ = model

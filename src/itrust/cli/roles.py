@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import itrust as it
 from itrust._core import InputError, Setting, counted, listed, shown_name
 from itrust.cli.console import Log
-from itrust.cli.inputs import InputFiles
+from itrust.cli.inputs import InputFiles, na_values
 from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, WATCH_START, Options
 from itrust.data import (
     AUTO,
@@ -22,7 +22,6 @@ from itrust.data import (
     Kinds,
     Predicate,
     Sample,
-    TextForm,
     class_columns,
     class_position,
     column_named,
@@ -275,17 +274,6 @@ def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[
         problem, details = "{argument} names {twice} more than once", {"twice": listed(twice)}
         raise InputError(problem, argument=option, details=details)
     return tuple(names)
-
-
-def na_values(options: Options) -> tuple[Any, ...]:
-    """Codes of missing values, between commas."""
-    parts = [part.strip() for text in options.na_values for part in text.split(",")]
-    return tuple(dict.fromkeys(part for part in parts if part))
-
-
-def text_form(options: Options) -> TextForm:
-    """How text files are written, as far as options say."""
-    return TextForm(options.sep, options.decimal, options.dates, na_values(options))
 
 
 def _labels(source: InputFiles, text: str) -> tuple[str, dict[str, str]]:

@@ -15,20 +15,19 @@ import itrust as it
 from itrust import render
 from itrust._core import Setting, Write, checked_alpha, checked_count, counted, write_all, writer_of
 from itrust.auditing import BAD, OPEN
+from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, width
-from itrust.cli.exit import CLOSED, DONE
-from itrust.cli.inputs import InputFiles, opened
+from itrust.cli.inputs import InputFiles, opened, text_form
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
 from itrust.cli.outputs import (
     as_json,
+    at_work,
     dated,
     refuse_bad_places,
     tell,
-    told_in_the_result,
-    working,
     writers,
 )
-from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle, text_form
+from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle
 from itrust.cli.watch_state import (
     ABSENT,
     KEPT,
@@ -77,7 +76,7 @@ def _start(options: Options) -> int:
     if len(options.prob) > 1:
         raise it.InputError("{argument}: one model is watched; name it once", argument="prob")
     place = state_place(options)
-    refuse_bad_places(options.outputs, [options.settings])
+    refuse_bad_places(options)
     if options.new_model:
         return _go_on(options, place, log)
     if place.exists():
@@ -89,10 +88,9 @@ def _start(options: Options) -> int:
             details={"new_model": Setting("new_model")},
         )
     asked = replace(options, values={**ABSENT, **options.values})
-    with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
-        refuse_bad_places(options.outputs, source.places)
+    with opened(options, form=text_form(asked)) as source:
         roles, covariates, rows = _reference(source, asked, tasks, log)
-        with working(options, "itrust.watch.watching"):
+        with at_work("itrust.watch.watching"):
             watch = Watch.start(
                 rows,
                 tasks,
@@ -118,12 +116,11 @@ def _go_on(options: Options, place: Path, log: Log) -> int:
         asked = replace(options, values={**ABSENT, **options.values, **kept.options, **named})
         kinds = carried_over(kept.kinds, asked)
         form = replace(text_form(asked), texts=text_columns(kinds))
-        with opened(str(options.file), form) as source, told_in_the_result():
-            refuse_bad_places(options.outputs, source.places)
+        with opened(options, form=form) as source:
             tasks = [own.task for own in watch.tasks]
             read_as = as_the_reference(source, asked, kinds)
             roles, covariates, rows = _reference(source, read_as, tasks, log)
-            with working(options, "itrust.watch.watching"):
+            with at_work("itrust.watch.watching"):
                 watch = watch.new_model(rows, name=options.name)
             log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
             new = _remembered(watch, source, asked, roles, covariates, rows)
@@ -206,19 +203,18 @@ def _update(options: Options) -> int:
     log = Log(options.quiet)
     checked_count(options.min_cell, "min_cell")
     place = state_place(options)
-    refuse_bad_places(options.outputs, [options.settings])
+    refuse_bad_places(options)
     with held(place, log) as state:
         watch, kept = read_state(place, state.text)
         asked = replace(options, command=WATCH_START, values=kept.options)
         form = replace(text_form(asked), texts=text_columns(kept.kinds))
-        with opened(str(options.file), form) as source, told_in_the_result():
-            refuse_bad_places(options.outputs, source.places)
+        with opened(options, form=form) as source:
             name = batch_name(options, source, watch)
             with settled_at_the_start(asked):
                 asked = as_the_reference(source, asked, kept.kinds)
                 roles = settle(source, log, asked)
                 closing = closing_of(source, roles, asked, options, kept.waiting, name)
-                log.say(*closing.notes, *source.about_checksum)
+                log.say(*closing.notes)
                 checksum = source.checksum  # of what is read next
                 only = replace(asked, values={**asked.values, "where": closing.where})
                 (rows,) = read_rows(source, roles, roles.on, only).values()
@@ -226,7 +222,7 @@ def _update(options: Options) -> int:
             if asked.where is not None or asked.na_values or asked.missing == "drop":
                 log.say(*rows.dropped)
             called = name.free(options.late)
-            with working(options, "itrust.watch.watching"):
+            with at_work("itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, closing)
             log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell))
             if called != name.text and not options.late:
@@ -272,8 +268,7 @@ def _status(options: Options) -> int:
     log = Log(options.quiet)
     checked_count(options.min_cell, "min_cell")
     place = state_place(options)
-    outputs = {name: path for name, path in options.outputs.items() if name != "--state"}
-    refuse_bad_places(outputs, [options.settings, place])
+    refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
     watch, kept = read_state(place)
     made = _provenance(options, place, None, None)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)

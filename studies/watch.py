@@ -28,11 +28,10 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust._core import write_whole
-from itrust.watch.bets import BatchRows, bet_sums, ratios_of
+from itrust.watch.bets import BatchRows, PanelWealth, bet_sums, ratios_of, since_of
 from itrust.watch.components import CheckPanel, settled_panel
 from itrust.watch.results import Promise
 from itrust.watch.sequences import TaskSequence
-from itrust.watch.wealth import PanelWealth, since_of
 
 RUNS = int(os.environ.get("RUNS", "1000"))
 PROCESSES = int(os.environ.get("PROCESSES", "0")) or None
@@ -163,19 +162,17 @@ def watched(cell: Cell, seed: int) -> dict[str, float]:
                 own, phi = BatchRows(y[k], p[k], share), matrix[k][list(panel.joint)]
                 ratios = ratios_of(known.moves(), phi, own)
                 known = known.faded().plus(phi, own)
-            held = held.moved_by(
-                sums[:, k], ratios, known, batch, cell.promise, keeps_blocks=cell.part == "drift"
-            )
-            if held.total(panel, batch, cell.promise) >= -math.log(ALPHA):
-                return {"alarm": batch, **_onset(cell, panel, held, batch)}
+            held = held.moved_by(sums[:, k], ratios, known, batch, cell.promise)
+            if held.total(batch, cell.promise) >= -math.log(ALPHA):
+                return {"alarm": batch, **_onset(cell, held, batch)}
     return {"alarm": 0}
 
 
-def _onset(cell: Cell, panel: CheckPanel, held: PanelWealth, batch: int) -> dict[str, float]:
+def _onset(cell: Cell, held: PanelWealth, batch: int) -> dict[str, float]:
     if cell.part != "drift" or batch <= AFTER:
         return {}
     names = [(k + 1, None) for k in range(batch)]
-    since = since_of([panel], [held], batch, names, ALPHA, cell.promise)
+    since = since_of([held], names, ALPHA, cell.promise)
     held_it = since.lower <= AFTER + 1 <= since.upper
     return {"onset": float(held_it), "width": since.upper - since.lower + 1}
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from itrust.watch.bets import LOG_CHANCES, log_factors
+from itrust.watch.bets import LOG_CHANCES, Blocks, log_factors, log_onset, onset_of
 from itrust.watch.results import Promise
-from itrust.watch.wealth import Blocks, log_onset, onset_of
 
 
 def blocks_of(residuals, rows=200, variance=0.2):

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.watch.bets import LOG_CHANCES, BatchRows, bet_sums, log_factors
+from itrust.watch.bets import (
+    LOG_CHANCES,
+    MAX_BLOCKS,
+    RECENT,
+    BatchRows,
+    Blocks,
+    PanelWealth,
+    bet_sums,
+    log_factors,
+    log_onset,
+    log_to_come,
+)
 from itrust.watch.components import settled_panel
 from itrust.watch.results import Promise
-from itrust.watch.wealth import MAX_BLOCKS, RECENT, Blocks, PanelWealth, log_onset, log_to_come
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +54,9 @@ def test_the_mean_over_all_labels_of_three_batches_keeps_the_promise(
         y = np.array(labels).reshape(3, 2)
         for k in range(3):
             part = matrix[:, 2 * k : 2 * k + 2] * 1.0, BatchRows(y[k], p[k])
-            held = held.after(panel, [part], k + 1, promise, tolerance)
+            held = held.after([part], k + 1, promise, tolerance)
         chance = np.prod(np.where(y == 1, truth, 1 - truth))
-        mean += chance * np.exp(held.total(panel, 3, promise))
+        mean += chance * np.exp(held.total(3, promise))
     assert 0.5 * most < mean <= most * (1 + 1e-9)
 
 
@@ -58,7 +68,7 @@ def test_one_number_for_each_bet_stands_for_all_onsets(panel):
         rows = BatchRows((rng.random(30) < p).astype(float), p)
         matrix = rng.uniform(-1, 1, (len(panel.checks), 30))
         batches.append(log_factors(bet_sums(matrix, rows)))
-        held = held.after(panel, [(matrix, rows)], k + 1, Promise.EVER)
+        held = held.after([(matrix, rows)], k + 1, Promise.EVER)
     naive = np.zeros_like(held.log_bets)
     for onset in range(1, 6):
         naive += np.exp(log_onset(onset, Promise.EVER) + sum(batches[onset - 1 :]))
@@ -67,7 +77,7 @@ def test_one_number_for_each_bet_stands_for_all_onsets(panel):
     by_check = ((naive + to_come) * np.exp(LOG_CHANCES)).sum(axis=(0, 2))
     np.testing.assert_allclose(np.exp(held.by_check(5, Promise.EVER)), by_check, rtol=1e-10)
     total = float(panel.weights @ by_check)
-    assert np.isclose(np.exp(held.total(panel, 5, Promise.EVER)), total, rtol=1e-10)
+    assert np.isclose(np.exp(held.total(5, Promise.EVER)), total, rtol=1e-10)
 
 
 def test_rows_in_parts_are_the_rows_at_once(panel):
@@ -76,9 +86,9 @@ def test_rows_in_parts_are_the_rows_at_once(panel):
     rows = BatchRows((rng.random(50) < p).astype(float), p)
     matrix = rng.uniform(-1, 1, (len(panel.checks), 50))
     begun = PanelWealth.begun(panel, Promise.EVER, moved=True)
-    whole = begun.after(panel, [(matrix, rows)], 1, Promise.EVER)
+    whole = begun.after([(matrix, rows)], 1, Promise.EVER)
     parts = [(matrix[:, s], rows.take(s)) for s in (slice(0, 20), slice(20, 50))]
-    split = begun.after(panel, parts, 1, Promise.EVER)
+    split = begun.after(parts, 1, Promise.EVER)
     np.testing.assert_allclose(split.log_bets, whole.log_bets, atol=1e-12)
     np.testing.assert_allclose(split.known.information, whole.known.information, atol=1e-12)
 
@@ -103,7 +113,7 @@ def test_the_side_is_that_of_the_largest_evidence_and_not_of_the_last_batch(pane
     for k, rate in enumerate((0.8, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1)):
         y = (np.arange(60) < 60 * rate).astype(float)
         before = held.peaks
-        held = held.after(panel, [(matrix, BatchRows(y, p))], k + 1, Promise.EVER)
+        held = held.after([(matrix, BatchRows(y, p))], k + 1, Promise.EVER)
         sides.append((held.sides[0], held.peaks[0] > before[0]))
     assert (sides[0][0], sides[1][0]) == (1, 1)
     assert sides[2] == (1, False)  # the last batch points down, the peak does not rise

@@ -316,7 +316,7 @@ def watch_report(
         alpha=watch.alpha,
         tolerance=watch.tolerance,
         promise=Promise(watch.promise),
-        checks=sum(len(panel.checks) for panel in watch.panels),
+        checks=sum(len(own.panel.checks) for own in watch.wealth),
         unchecked=watch.unchecked,
         alarm=watch.alarm,
         log_evalue=math.nan if is_few else watch.log_evalue,

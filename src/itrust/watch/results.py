@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from itrust.watch.watching import Watch
 
 
+MAX_LOG = 700.0  # beyond it a float overflows
+
+
+def exp_of(log: float) -> float:
+    """The exponential, without overflow: what is finite stays finite."""
+    return math.inf if log == math.inf else math.exp(min(log, MAX_LOG))
+
+
 class Promise(StrEnum):
     """What a watch promises of a model that stays calibrated."""
 
@@ -249,7 +257,7 @@ class BatchRecord(Result):
     @property
     def evalue(self) -> float:
         """The evidence after this batch."""
-        return math.exp(min(self.log_evalue, 700.0)) if self.log_evalue < math.inf else math.inf
+        return exp_of(self.log_evalue)
 
     def _facts(self) -> Mapping[str, Any]:
         return vars(self)
@@ -347,16 +355,16 @@ def levels_so_far(watch: Watch) -> tuple[LevelSoFar, ...]:
     if watch.tolerance is not None or watch.schema.weighted or watch.schema.clustered:
         return ()
     found = []
-    for panel, own in zip(watch.panels, watch.wealth, strict=True):
+    for own in watch.wealth:
         if not own.blocks.first:
             continue
         above, second, first = own.blocks.sums[:, :, 0, :].astype(float).sum(axis=0)
         chance = np.sqrt(second + first)
         found += [
             LevelSoFar(
-                check.where, panel.label, float(above[k]), float(chance[k]), int(own.rows[k])
+                check.where, own.panel.label, float(above[k]), float(chance[k]), int(own.rows[k])
             )
-            for k, check in enumerate(panel.checks)
+            for k, check in enumerate(own.panel.checks)
             if check.family in FAMILIES
         ]
     return tuple(found)

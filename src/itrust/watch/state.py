@@ -51,12 +51,19 @@ from itrust.data import And, Between, Everywhere, Level, Missing
 from itrust.tasks import Ratio, parse
 from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Slope, Term, UnitScale
 from itrust.watch.batches import BatchSchema
-from itrust.watch.bets import MEMORIES, RIDGES, STAKES, Recalibrations
+from itrust.watch.bets import (
+    MAX_BLOCKS,
+    MEMORIES,
+    RIDGES,
+    STAKES,
+    Blocks,
+    PanelWealth,
+    Recalibrations,
+)
 from itrust.watch.components import MAX_CHECKS, SHARES, CheckPanel, WatchCheck
 from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence
 from itrust.watch.watching import MAX_SEED, Watch
-from itrust.watch.wealth import MAX_BLOCKS, Blocks, PanelWealth
 
 SCHEMA = "itrust-watch/2"
 MAX_SOURCE = 1_000_000  # characters of what the maker of a watch keeps with it
@@ -102,6 +109,7 @@ PANEL = Record.of(
 )
 BETS = Record.of(
     PanelWealth,
+    panel=PANEL,
     log_bets=Array(3, logs=True),
     log_moved=Array(1, logs=True),
     peaks=Array(1, logs=True),
@@ -157,7 +165,6 @@ FILE = Record(
         "promise": member_of(Promise),
         "seed": Whole(0, MAX_SEED),
         "inputs": INPUTS,
-        "panels": tuple_of(PANEL),
         "wealth": tuple_of(BETS),
         "sequences": ListOf(Record(SEQUENCE.entries)),
         "history": tuple_of(BATCH),
@@ -232,11 +239,11 @@ def watch_of(facts: Any) -> Watch:
     _refuse_columns(watch.schema)
     _refuse_gaps(watch)
     labels = watch.schema.labels
-    same_size("panels", len(watch.panels), "the classes", len(labels))
     same_size("wealth", len(watch.wealth), "the classes", len(labels))
-    for k, label in enumerate(labels):
-        _refuse_panel(watch.panels[k], label, dict(watch.schema.columns), inside("panels", k))
-        _refuse_bets(watch, k, inside("wealth", k))
+    for k, (own, label) in enumerate(zip(watch.wealth, labels, strict=True)):
+        place = inside("wealth", k)
+        _refuse_panel(own.panel, label, dict(watch.schema.columns), f"{place}.panel")
+        _refuse_bets(own, watch, place)
     return watch
 
 
@@ -299,8 +306,8 @@ def _columns_of(checks: Sequence[WatchCheck], *kinds: type[Term]) -> set[ColumnN
     return {term.column for c in checks for term, _ in c.parts if isinstance(term, kinds or Term)}
 
 
-def _refuse_bets(watch: Watch, number: int, place: str) -> None:
-    panel, own = watch.panels[number], watch.wealth[number]
+def _refuse_bets(own: PanelWealth, watch: Watch, place: str) -> None:
+    panel = own.panel
     checks, joint, memories = len(panel.checks), len(panel.joint), len(MEMORIES)
     moved = memories * len(RIDGES) if watch.tolerance is None else 0
     starts = own.blocks.first

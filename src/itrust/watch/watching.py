@@ -32,8 +32,10 @@ from itrust.watch.batches import (
     taken_reference,
     time_range,
 )
-from itrust.watch.components import MAX_CHECKS, CheckPanel, settled_panel
+from itrust.watch.bets import PanelWealth, since_of, total_of
+from itrust.watch.components import MAX_CHECKS, settled_panel
 from itrust.watch.results import (
+    MAX_LOG,
     BatchRecord,
     NumberSoFar,
     Onset,
@@ -41,10 +43,10 @@ from itrust.watch.results import (
     RaisedAlarm,
     Segment,
     WatchFinding,
+    exp_of,
     running_batches,
 )
 from itrust.watch.sequences import TaskSequence, begun_sequences
-from itrust.watch.wealth import MAX_LOG, PanelWealth, exp_of, findings_of, since_of, total_of
 
 MAX_SEED = 2**64 - 1  # that a file holds
 PILOT = 20_000  # random rows of the reference that settle checks
@@ -79,8 +81,8 @@ class Watch(Result):
         The models that were watched, the last one being the one in use.
     source : mapping
         What the maker of the watch keeps with it, such as names of columns; plain JSON.
-    panels, wealth : tuple
-        The checks of every class, and what their bets have become.
+    wealth : tuple of PanelWealth
+        The checks of every class, and what the bets on them have become.
     sequences : tuple of TaskSequence
         Sums behind the numbers so far.
 
@@ -102,7 +104,6 @@ class Watch(Result):
     promise: Promise
     seed: int
     schema: BatchSchema
-    panels: tuple[CheckPanel, ...]
     wealth: tuple[PanelWealth, ...]
     sequences: tuple[TaskSequence, ...]
     history: tuple[BatchRecord, ...]
@@ -155,14 +156,13 @@ class Watch(Result):
         own = written_tasks(as_tasks(tasks))
         rows, schema, n, digest = taken_reference(reference)
         segment = Segment(0, checked_name(name), 1, 0, n, digest)
-        panels, wealth, sequences = begun(rows, schema, own, kept, bias)
+        wealth, sequences = begun(rows, schema, own, kept, bias)
         return cls(
             checked_alpha(alpha),
             bias,
             kept,
             checked_seed(rng),
             schema,
-            panels,
             wealth,
             sequences,
             (),
@@ -227,19 +227,18 @@ class Watch(Result):
         outcomes = {label: rows.outcome(k) for k, label in enumerate(self.schema.labels)}
         wealth = tuple(
             own.after(
-                panel,
-                matrix_parts(outcomes[panel.label], panel, self.schema.largest_weight),
+                matrix_parts(outcomes[own.panel.label], own.panel, self.schema.largest_weight),
                 count,
                 self.promise,
                 self.tolerance or 0.0,
                 restarts=restarts,
             )
-            for panel, own in zip(self.panels, self.wealth, strict=True)
+            for own in self.wealth
         )
         impossible = 0 if self.tolerance is not None else impossible_labels(rows)
         log_evalue = math.inf
         if not impossible and (restarts or self.log_evalue < math.inf):
-            log_evalue = total_of(self.panels, wealth, count, self.promise)
+            log_evalue = total_of(wealth, count, self.promise)
         peak = log_evalue if restarts else max(self._log_peak, log_evalue)
         reached = log_evalue >= -math.log(self.alpha)
         first = self.promise is Promise.RUN_LENGTH or not segment.alarms
@@ -304,7 +303,7 @@ class Watch(Result):
                 argument="reference",
             )
         tasks = [own.task for own in self.sequences]
-        panels, wealth, sequences = begun(rows, schema, tasks, self.promise, self.tolerance)
+        wealth, sequences = begun(rows, schema, tasks, self.promise, self.tolerance)
         segment = Segment(
             len(self.segments),
             checked_name(name),
@@ -316,7 +315,6 @@ class Watch(Result):
         return replace(
             self,
             schema=schema,
-            panels=panels,
             wealth=wealth,
             sequences=sequences,
             segments=(*self.segments, segment),
@@ -385,7 +383,7 @@ class Watch(Result):
 
         What differs along them is found only as far as other checks see it.
         """
-        read = {check.covariates for panel in self.panels for check in panel.checks}
+        read = {check.covariates for own in self.wealth for check in own.panel.checks}
         return tuple(name for name in self.schema.names if (name,) not in read)
 
     @property
@@ -451,7 +449,7 @@ class Watch(Result):
     def _onset(self) -> Onset:
         """Since when, by the leading check of all batches since bets began."""
         names = [(record.number, record.name) for record in self.running]
-        return since_of(self.panels, self.wealth, len(names), names, self.alpha, self.promise)
+        return since_of(self.wealth, names, self.alpha, self.promise)
 
     def findings(self, alpha: float | None = None) -> tuple[WatchFinding, ...]:
         """The checks that carry enough evidence by themselves, adjusted for all checks and times.
@@ -483,8 +481,8 @@ class Watch(Result):
         """
         found = [
             finding
-            for panel, own in zip(self.panels, self.wealth, strict=True)
-            for finding in findings_of(panel, own, len(self.panels), self.promise)
+            for own in self.wealth
+            for finding in own.findings(len(self.wealth), self.promise)
         ]
         return tuple(sorted(found, key=lambda f: -f.weight * f.evalue))
 
@@ -508,7 +506,7 @@ class Watch(Result):
             "since": None if since is None else since.to_dict(),
             "findings": [finding.to_dict() for finding in self.findings()],
             "tasks": [number.to_dict() for number in self.tasks],
-            "checks": sum(len(panel.checks) for panel in self.panels),
+            "checks": sum(len(own.panel.checks) for own in self.wealth),
             "unchecked": list(self.unchecked),
             "history": [record.to_dict() for record in self.history],
             "segments": [segment.to_dict() for segment in self.segments],
@@ -528,29 +526,30 @@ def begun(
     tasks: Sequence[Task],
     promise: Promise,
     tolerance: float | None,
-) -> tuple[tuple[CheckPanel, ...], tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
+) -> tuple[tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
     """Settle checks, bets and numbers before the first batch."""
     extract = reference.extract(PILOT)
     named = class_tasks(tasks, extract.some)
     labels = schema.labels
     most = max(12, MAX_CHECKS // len(labels))
-    panels, wealth = [], []
+    wealth = []
     for k, label in enumerate(labels):
         some = replace(extract, some=extract.some.outcome(k))
-        panels.append(settled_panel(some.pilot(PILOT), label, most=most))
-        wealth.append(PanelWealth.begun(panels[-1], promise, moved=tolerance is None))
+        panel = settled_panel(some.pilot(PILOT), label, most=most)
+        wealth.append(PanelWealth.begun(panel, promise, moved=tolerance is None))
     wanted = {leaf.label for task in named for leaf in task.leaves()}
     rows: dict[Any, list[Rows]] = {label: [] for label in wanted}
     for chunk in chunks_of(reference):
         for k, label in enumerate(labels):
             outcome = chunk.outcome(k)
             if tolerance is None:
-                phi = panels[k].matrix(outcome.points)[list(panels[k].joint)]
-                known = wealth[k].known.with_reference(phi, bet_rows(outcome))
-                wealth[k] = replace(wealth[k], known=known)
+                own = wealth[k]
+                phi = own.panel.matrix(outcome.points)[list(own.panel.joint)]
+                known = own.known.with_reference(phi, bet_rows(outcome))
+                wealth[k] = replace(own, known=known)
             if label in wanted:
                 rows[label].append(outcome)
-    return tuple(panels), tuple(wealth), begun_sequences(named, rows)
+    return tuple(wealth), begun_sequences(named, rows)
 
 
 def written_tasks(tasks: Sequence[Task]) -> list[Task]:

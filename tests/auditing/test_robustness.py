@@ -10,7 +10,7 @@ from itrust import InputError
 from itrust.auditing import Margin, Untold, Verdict, as_margins, check_json, gate
 from itrust.auditing.overturning import MAX_ROWS
 from itrust.render import gate_words, junit_xml
-from itrust.render.text.overturning import overturning_lines, violation_sentence
+from itrust.render.text.overturning import overturning_sections, violation_sentence
 from itrust.testing import assert_trustworthy
 
 TASKS = ["prevalence()", "mean(age)", "prevalence() ~ 0.2"]
@@ -40,7 +40,7 @@ def test_an_audit_tells_what_would_overturn_it(found):
     assert 1.3 < held.point("selection") < 2.0  # what clerks did
     assert [own.finding.value for own in held.numbers] == ["biased", "undecided", "safe to report"]
     assert held.numbers[0].flips.to_negative == 0
-    lines = overturning_lines(found)
+    lines = overturning_sections(found)[0].lines
     assert len(lines) == 1 + len(KINDS) + 1 + len(TASKS)
     assert lines[6] == "judged on all 1,657 rows with 99 draws"
     assert "What would overturn this" in str(found)
@@ -74,7 +74,7 @@ def test_where_nothing_is_rejected_there_is_nothing_to_overturn(calm):
     assert held.untold is Untold.NOT_REJECTED
     assert held.violations == ()
     assert held.draws == 0
-    assert overturning_lines(calm)[0] == Untold.NOT_REJECTED.value
+    assert overturning_sections(calm)[0].lines[0] == Untold.NOT_REJECTED.value
 
 
 def test_rows_of_clusters_say_why_nothing_is_told(book):
@@ -156,7 +156,8 @@ def test_many_rows_are_judged_by_random_ones_of_them():
     sample = it.Sample(rng.random(n) < p + 0.08, p, {"x": rng.normal(size=n)})
     audit = it.audit(sample, ["prevalence()"], **SETTINGS)
     assert audit.robustness.rows == MAX_ROWS
-    assert overturning_lines(audit)[6] == "judged on 20,000 random rows of 25,000 with 99 draws"
+    lines = overturning_sections(audit)[0].lines
+    assert lines[6] == "judged on 20,000 random rows of 25,000 with 99 draws"
     assert audit.robustness.numbers[0].flips is not None  # all rows are at hand
     assert audit.robustness.point("tolerance") == pytest.approx(0.07, abs=0.012)
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import itrust as it
 from itrust import figures
 from itrust._core import InputError, Result
-from itrust.render import as_html, as_text, document_of
+from itrust.render import document_of
 
 PAGE = Path(it.__file__).parent / "render" / "page" / "page.css"
 HOSTILE = "$x_{1}$ <script> " + "é" * 120
@@ -302,18 +302,14 @@ def test_a_comparison_has_a_panel_for_every_task():
     assert figures.ComparisonDisplay(found).plot(ax).figure_ is figure
 
 
-def test_every_kind_of_result_has_a_text_and_a_notebook_view():
+def test_every_kind_of_result_has_a_document():
     def kinds(kind):
         return {kind, *(found for each in kind.__subclasses__() for found in kinds(each))}
 
     whole = [kind for kind in kinds(Result) if not inspect.isabstract(kind)]
     assert len(whole) >= 20
-    for show in (as_html, as_text):
-        known = [
-            {kind for kind in whole if ways.dispatch(kind) is not ways.dispatch(object)}
-            for ways in (show, document_of)
-        ]
-        assert set(whole) - set.union(*known) == set()
+    without = [kind for kind in whole if document_of.dispatch(kind) is document_of.dispatch(object)]
+    assert without == []
 
 
 def test_local_bias_marks_the_points_that_are_shown(town):

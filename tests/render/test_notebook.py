@@ -12,7 +12,7 @@ import pytest
 import itrust as it
 from itrust._core import rounded
 from itrust.auditing import Audit
-from itrust.render import html as notebook
+from itrust.render.document import LONG, MAX_ROWS, Document, Sentence, Table, html
 
 mpl.use("Agg")
 EVIL = "<script>alert(1)</script>"
@@ -74,7 +74,7 @@ def test_results_are_short_in_one_line(audit):
 
 def test_the_verdict_and_the_tasks_are_told(audit):
     made = audit._repr_html_()
-    assert f"Verdict: {audit.verdict}" in made
+    assert f"VERDICT  {audit.verdict}" in made
     assert audit.verdict.tone.light in made
     assert "mean age among positives" in made
     task = audit.tasks[0]
@@ -84,8 +84,8 @@ def test_the_verdict_and_the_tasks_are_told(audit):
 
 
 def test_long_tables_and_texts_are_cut():
-    made = notebook.table(["a"], [[k] for k in range(100)])
-    assert made.count("<tr>") == 1 + notebook.MAX_ROWS
+    made = html(Document("", [Table(["a"], [[str(k)] for k in range(100)])]))
+    assert made.count("<tr>") == 1 + MAX_ROWS
     assert "and 40 more" in made
-    assert len(notebook.text("x" * 10_000)) == notebook.LONG
-    assert notebook.table(["a"], []) == ""
+    assert html(Document("", [Sentence("x" * 10_000)])).count("x" * LONG) == 0
+    assert "<table" not in html(Document("", [Table(["a"], [])]))

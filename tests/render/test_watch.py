@@ -16,7 +16,7 @@ from itrust import render
 from itrust._core import InputError
 from itrust.render import as_html, as_text
 from itrust.render.page.watch import MAX_POINTS, _thinned, watch_content, watch_page
-from itrust.render.text.watch_parts import ends_text, evidence_text
+from itrust.render.text.watch import ends_text, evidence_text
 from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,

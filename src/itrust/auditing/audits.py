@@ -256,9 +256,9 @@ class Audit(Result):
     @property
     def summary(self) -> str:
         """Rows, mean prediction or confidence, observed rate and overall bias in one line."""
-        from itrust.render import classes_summary, summary_of
+        from itrust.render import summary_of
 
-        return classes_summary(self) if self.classes else summary_of(self)
+        return summary_of(self)
 
     def extended(
         self,
@@ -320,7 +320,6 @@ class Audit(Result):
     def _facts(self) -> dict[str, Any]:
         from itrust.render import (
             about_findings,
-            classes_missed_words,
             overturning_facts,
             seen,
             task_sentence,
@@ -336,7 +335,7 @@ class Audit(Result):
         missed = {
             **self.missed.to_dict(),
             "would_be_seen": self.judgement.would_be_seen,
-            "sentence": classes_missed_words(self) if several else seen(self.missed),
+            "sentence": seen(self.missed),
         }
         about = None if several else about_findings(self)
         return {

@@ -72,10 +72,10 @@ def run(options: Options) -> int:
         (render.as_text(shown, width()), shown.verdict.tone.terminal, line)
     ]
     if shown.comparison is not None:
-        told.append(("\n" + render.fitted(str(shown.comparison), width()),))
+        told.append(("\n" + render.as_text(shown.comparison, width()),))
     if learned is not None:
         title = f"RECALIBRATION  learned from {options.recalibrate}"
-        told.append(("\n" + render.fitted(f"{title}\n{learned}", width()),))
+        told.append((f"\n{title}\n{render.as_text(learned, width())}",))
     tell(options, lambda: facts, *told, log=log)
     return _gate(options, shown, roles, log, margins)
 

@@ -90,7 +90,7 @@ def run(options: Options) -> int:
         write_all(outputs)
     if shown.refused:
         log.say(f"no estimate for {len(shown.refused)} of {len(tasks)} numbers; the text says why")
-    tell(options, lambda: facts, (render.estimates_told(shown, width()),), log=log)
+    tell(options, lambda: facts, (render.as_text(shown, width()),), log=log)
     return DONE
 
 

@@ -300,7 +300,7 @@ def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
 
 def _told(options: Options, report: WatchReport, log: Log) -> int:
     tone = BAD if report.alarm else OPEN
-    words = render.watch_told(report, width()), tone.terminal, render.watch_headline(report)
+    words = render.as_text(report, width()), tone.terminal, render.watch_headline(report)
     tell(options, report.to_dict, words, log=log)
     if not options.values.get("gate"):
         return DONE

@@ -25,7 +25,9 @@ WIDTH, NARROW = 88, 56  # columns of a text; below NARROW what belongs together 
 ROOM = 14  # columns that a text in a table wants
 GAP = "  "
 MAX_ROWS, LONG = 60, 300  # rows of a table and characters of a text in HTML
-NUMBER = re.compile(r"(?:[-+<~]?\d[\d.,]*(?:e[-+]?\d+)?(?: %)?(?: (?:to|of) (?=.)|$)){1,2}|-|")
+NUMBER = re.compile(
+    r"(?:(?:[-+<~]|over )?\d[\d.,]*(?:e[-+]?\d+)?(?: %)?(?: (?:to|of) (?=.)|$)){1,2}|-|"
+)
 # Greys that show on both grounds; inline, because notebooks that are cleaned lose style sheets.
 BOX = "max-width:60rem;line-height:1.45;font-variant-numeric:tabular-nums;overflow-wrap:break-word"
 LINE = "border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .8em;vertical-align:top"
@@ -96,13 +98,11 @@ def document_of(result: object) -> Document:
     raise TypeError(f"nothing says how a {type(result).__name__} reads")
 
 
-@singledispatch
 def as_text(result: object, width: int = WIDTH) -> str:
     """A result as plain text."""
     return terminal(document_of(result), width)
 
 
-@singledispatch
 def as_html(result: object) -> str:
     """A result as a card of HTML."""
     return html(document_of(result))
@@ -148,9 +148,8 @@ def _lines(block: Block, width: int, indent: str) -> Iterable[str]:
         case Notes(lines):
             for text in lines:
                 yield from wrapped(text, width, indent, "  ")
-        case Table(caption=caption):
-            if caption:
-                yield from wrapped(caption, width, indent)
+        case Table(rows=[_, *_], caption=caption):
+            yield from wrapped(caption, width, indent)
             yield from _table_lines(block, width, indent)
         case Section(title=title):
             yield from wrapped(title, width, indent, "  ")
@@ -161,8 +160,6 @@ def _table_lines(table: Table, width: int, indent: str) -> Iterable[str]:
     """Columns side by side; a text goes on below itself, or a row over lines of its own."""
     head = [table.head] if any(table.head) else []
     rows = [[spelt(cell) for cell in row] for row in (*head, *table.rows)]
-    if not table.rows:
-        return
     right = [all(NUMBER.fullmatch(cell) for cell in column) for column in _body(rows, head)]
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     over = len(indent) + sum(sizes) + len(GAP) * (len(sizes) - 1) - width
@@ -310,6 +307,11 @@ def interval(lower: float, upper: float, form: str | None = None) -> str:
     if form is None and all(map(math.isfinite, ends)):
         return " to ".join(map(signed, ends))
     return " to ".join(number(end, form or "+.3f") for end in ends)
+
+
+def noted(notes: Sequence[str], warnings: Sequence[str] = ()) -> Notes:
+    """What has to be known beside numbers, each line marked as a warning or a note."""
+    return Notes([*(f"! {text}" for text in warnings), *(f"note: {text}" for text in notes)])
 
 
 def more(count: int) -> Sequence[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Asked, Audit, gate
-from itrust.render.text import check_lines, watch_check_lines
-from itrust.watch import WatchReport, watch_gate
+from itrust.auditing import Asked, Audit, Check, gate
+from itrust.render.text.auditing import check_lines
+from itrust.render.text.watch import watch_check_lines
+from itrust.watch import WatchCondition, WatchReport, watch_gate
 
 # XML 1.0 has no way to write these, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,47 +36,27 @@ def junit_xml(
     case.
     """
     checks = gate(audit, asked, robust_to).checks
-    cases = [
-        _Case(
-            check.name,
-            check.outcome,
-            "biased" if check.key == "task" else "miscalibrated",
-            check_lines(check, audit),
-        )
-        for check in checks
-    ]
-    return _suite("audit", name, cases)
+    return _suite("audit", name, [(check, check_lines(check, audit)) for check in checks])
 
 
 def watch_junit_xml(report: WatchReport, name: str, asked: Asked = "any") -> str:
     """Write the checks of the gate of a watch as one test suite."""
-    cases = [
-        _Case(
-            check.name,
-            check.outcome,
-            "biased" if check.key == "task" else "alarm",
-            watch_check_lines(check, report),
-        )
-        for check in watch_gate(report, asked).checks
-    ]
-    return _suite("watch", name, cases)
+    checks = watch_gate(report, asked).checks
+    return _suite("watch", name, [(check, watch_check_lines(check, report)) for check in checks])
 
 
-class _Case(NamedTuple):
-    """A test case: its name, what became of it, the kind of failure, and what was found."""
-
-    name: str
-    outcome: str
-    failure: str
-    lines: list[str]
+FAILURES = {"audit": "miscalibrated", "watch": "alarm"}  # kinds, of what is no task
 
 
-def _suite(command: str, name: str, checks: list[_Case]) -> str:
+def _suite(
+    command: str, name: str, cases: Sequence[tuple[Check | WatchCondition, list[str]]]
+) -> str:
+    outcomes = [check.outcome for check, _ in cases]
     counts = {
-        "tests": len(checks),
-        "failures": sum(check.outcome == "failed" for check in checks),
+        "tests": len(outcomes),
+        "failures": outcomes.count("failed"),
         "errors": 0,
-        "skipped": sum(check.outcome == "skipped" for check in checks),
+        "skipped": outcomes.count("skipped"),
     }
     # Readers expect a time; a true one would make every file another.
     about = {key: str(value) for key, value in counts.items()} | {"time": "0"}
@@ -84,12 +64,13 @@ def _suite(command: str, name: str, checks: list[_Case]) -> str:
     suite = Xml.SubElement(
         root, "testsuite", {"name": writable(f"itrust {command} {name}"), **about}
     )
-    for check in checks:
+    for check, lines in cases:
         where = {"classname": f"itrust.{command}", "name": writable(check.name), "time": "0"}
         case = Xml.SubElement(suite, "testcase", where)
-        first, *rest = (writable(line) for line in check.lines)
+        first, *rest = (writable(line) for line in lines)
         if check.outcome == "failed":
-            about_it = {"message": first, "type": check.failure}
+            kind = "biased" if check.key == "task" else FAILURES[command]
+            about_it = {"message": first, "type": kind}
             Xml.SubElement(case, "failure", about_it).text = "\n".join(rest)
         elif check.outcome == "skipped":
             Xml.SubElement(case, "skipped", {"message": first}).text = "\n".join(rest) or None

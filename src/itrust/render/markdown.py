@@ -1,26 +1,30 @@
-"""A Markdown summary for a pull request. Names and values of the user's file are hostile here."""
+"""Documents as Markdown, and summaries for a pull request. Names of the user's file are hostile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from itrust._core import printable
 from itrust.auditing import Asked, Audit, gate
-from itrust.bias import SIGN, PartBias
-from itrust.render.text import (
+from itrust.bias import SIGN
+from itrust.render.document import Block, Document, Notes, Section, Sentence, Table, more, spelt
+from itrust.render.text.auditing import (
     by_cluster,
     check_lines,
-    class_words,
-    classes_judged_on,
     gate_words,
     judged_on,
     numbers_of,
-    watch_check_lines,
+    shown_parts,
 )
 from itrust.render.text.bias import bias_and_interval, rows_of
-from itrust.render.text.watch import headline, promise_words, watch_sentence
-from itrust.render.text.watch_parts import batch_line
+from itrust.render.text.watch import (
+    batch_line,
+    headline,
+    promise_words,
+    watch_check_lines,
+    watch_sentence,
+)
 from itrust.watch import WatchReport, watch_gate
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
@@ -46,6 +50,39 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
+def escaped_words(text: str) -> str:
+    """Text of any length: only single words are cut."""
+    return " ".join(escaped(word) for word in text.split(" "))
+
+
+def markdown(document: Document) -> str:
+    """Write a document as Markdown, a title of the third level above it."""
+    blocks = [Sentence(document.lead), *document.blocks]
+    parts = [f"### {escaped_words(document.title)}", *_paragraphs(blocks)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _paragraphs(blocks: Iterable[Block]) -> Iterable[str]:
+    for block in blocks:
+        match block:
+            case Sentence(text):
+                yield escaped_words(text)
+            case Notes(lines):
+                yield "\n".join(f"- {escaped_words(text)}" for text in lines)
+            case Table(head, rows, caption):
+                yield escaped_words(caption)
+                yield "\n".join(_row(row) for row in (head, ["---"] * len(head), *rows) if rows)
+            case Section(title=title, blocks=inside):
+                yield f"**{escaped_words(title)}**"
+                yield from _paragraphs(inside)
+
+
+def _row(cells: Sequence[str]) -> str:
+    """A row of a table; lines of a cell stay lines."""
+    made = ("<br>".join(map(escaped_words, cell.split("\n"))) for cell in cells)
+    return f"| {' | '.join(made)} |"
+
+
 def summary_markdown(
     audit: Audit,
     name: str,
@@ -54,105 +91,64 @@ def summary_markdown(
 ) -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices."""
     found = gate(audit, asked, robust_to)
-    rows = [
-        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
+    checks = [
+        (spelt(check.name), check.outcome, _cell(check_lines(check, audit)))
         for check in found.checks[1:]
     ]
-    if audit.classes:
-        on, clusters = classes_judged_on(audit), ""
-    else:
-        on, clusters = judged_on(audit), by_cluster(audit)
-    bias = f"{SIGN[0].upper()}{SIGN[1:]}."
+    parts = shown_parts(audit)
+    shown = [(spelt(where), rows_of(own), *bias_and_interval(own)) for where, own in parts]
+    clusters = "" if audit.classes else by_cluster(audit)
+    notes = list(more(len(parts) - MAX_PARTS))
+    hidden = audit.withheld
+    if hidden is not None and hidden.shown:
+        few = f"would tell of fewer than {hidden.min_cell} rows."
+        notes.append(f"Withheld: {hidden.shown:,} more that {few}")
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
-    return "\n".join(
-        [
-            f"### itrust: {escaped(audit.verdict)} (gate {'closed' if found.closed else 'open'})",
-            "",
-            f"{escaped_words(audit.summary)}.",
-            "",
-            escaped_words(f"{audit.sentence} {audit.action}"),
-            *(["", escaped_words(_as_sentence(gate_words(found)))] if found.margins else []),
-            *([] if not audit.tasks else ["", escaped_words(numbers_of(audit.tasks))]),
-            "",
-            f"{audit.n:,} rows of {escaped(name)}{clusters}, judged on {escaped_words(on)}.",
-            "",
-            "| check | outcome | found |",
-            "|---|---|---|",
-            *rows,
-            *_shown(audit),
-            "",
-            f"{bias} Alpha {audit.alpha:g}, {made}",
-            "",
-        ]
+    margins = [Sentence(_as_sentence(gate_words(found)))] if found.margins else []
+    return markdown(
+        Document(
+            f"itrust: {audit.verdict} (gate {'closed' if found.closed else 'open'})",
+            [
+                Sentence(f"{audit.summary}."),
+                Sentence(f"{audit.sentence} {audit.action}"),
+                *margins,
+                Sentence(numbers_of(audit.tasks)),
+                Sentence(f"{audit.n:,} rows of {name}{clusters}, judged on {judged_on(audit)}."),
+                Table(("check", "outcome", "found"), checks),
+                Table(("shown to be miscalibrated", "rows", "bias", "interval"), shown[:MAX_PARTS]),
+                *map(Sentence, notes),
+                Sentence(f"{_as_sentence(SIGN)} Alpha {audit.alpha:g}, {made}"),
+            ],
+        )
     )
 
 
 def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
-    """Summarise a watch for a pull request or the page of a job."""
+    """Summarise a watch for a pull request or a job: alarm, checks of the gate, last batch."""
     found = watch_gate(report, asked)
-    told = [_in_cell(watch_check_lines(check, report)) for check in found.checks]
-    rows = [
-        f"| {escaped(check.name)} | {check.outcome} | {text} |"
-        for check, text in zip(found.checks, told, strict=True)
+    checks = [
+        (spelt(check.name), check.outcome, _cell(watch_check_lines(check, report)))
+        for check in found.checks
     ]
-    closed = "closed" if found.closed else "open"
-    return "\n".join(
-        [
-            f"### itrust watch: {escaped_words(headline(report))} (gate {closed})",
-            "",
-            f"{escaped_words(watch_sentence(report))}.",
-            "",
-            f"Last: {escaped_words(batch_line(report.history[-1], report))}, from {escaped(name)}."
-            if report.history
-            else f"No batch yet in {escaped(name)}.",
-            "",
-            "| check | outcome | found |",
-            "|---|---|---|",
-            *rows,
-            "",
-            f"What is promised: {escaped_words(promise_words(report))}.",
-            "",
-        ]
+    last = f"No batch yet in {name}."
+    if report.history:
+        last = f"Last: {batch_line(report.history[-1], report)}, from {name}."
+    return markdown(
+        Document(
+            f"itrust watch: {headline(report)} (gate {'closed' if found.closed else 'open'})",
+            [
+                Sentence(f"{watch_sentence(report)}."),
+                Sentence(last),
+                Table(("check", "outcome", "found"), checks),
+                Sentence(f"What is promised: {promise_words(report)}."),
+            ],
+        )
     )
 
 
-def escaped_words(text: str) -> str:
-    """Text of any length: only single words are cut."""
-    return " ".join(escaped(word) for word in text.split(" "))
+def _cell(lines: Sequence[str]) -> str:
+    return "\n".join(map(spelt, lines))
 
 
 def _as_sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}."
-
-
-def _in_cell(lines: list[str]) -> str:
-    return "<br>".join(escaped_words(line) for line in lines)
-
-
-def _parts(audit: Audit) -> list[tuple[str, PartBias]]:
-    """Groups and slices that are shown to be miscalibrated; of several classes with the class."""
-    if not audit.classes:
-        return [(str(part.where), part) for part in audit.diagnosis.shown]
-    found = [
-        (f"{class_words(own.name)} where {part.where}", part)
-        for own in audit.parts
-        for part in own.diagnosis.shown
-    ]
-    return sorted(found, key=lambda own: -abs(own[1].at_least))
-
-
-def _shown(audit: Audit) -> list[str]:
-    """Groups and slices that are shown to be miscalibrated."""
-    parts = _parts(audit)
-    lines = [
-        f"| {escaped(name)} | {rows_of(part)} | {' | '.join(bias_and_interval(part))} |"
-        for name, part in parts[:MAX_PARTS]
-    ]
-    head = ["", "| shown to be miscalibrated | rows | bias | interval |", "|---|---|---|---|"]
-    rest = len(parts) - MAX_PARTS
-    note = ["", f"And {rest:,} more."] if rest > 0 else []
-    hidden = audit.withheld
-    if hidden is not None and hidden.shown:
-        few = f"would tell of fewer than {hidden.min_cell} rows."
-        note += ["", f"Withheld: {hidden.shown:,} more that {few}"]
-    return [*(head if lines else []), *lines, *note]

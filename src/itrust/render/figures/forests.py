@@ -37,8 +37,8 @@ from itrust.render.figures.style import (
     short,
     signed,
 )
-from itrust.render.text import rows_of
-from itrust.render.text.drift import change_title
+from itrust.render.text.bias import rows_of
+from itrust.render.text.comparisons import change_title
 from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
 

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from itrust.render.figures.style import FAINT, HIGH, INK, LOW, PALE, Display, draw, short
-from itrust.render.text.watch import headline
-from itrust.render.text.watch_parts import evidence_text, since_words
+from itrust.render.text.watch import evidence_text, headline, since_words
 from itrust.watch import BatchRecord, Watch, WatchReport, watch_report
 
 MANY = 60  # batches from which on no markers are drawn

@@ -17,7 +17,6 @@ from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure
 from itrust.calibration import Autocorrelation
 from itrust.render.page.overturning import overturning_content
 from itrust.render.page.population import population_content
-from itrust.render.text import in_words
 from itrust.render.text.auditing import in_time, marked_pictures
 from itrust.render.text.validation import (
     ALONE,
@@ -30,6 +29,7 @@ from itrust.render.text.validation import (
     validation_head,
     validation_notes,
 )
+from itrust.render.text.verdict import in_words
 from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30

@@ -14,8 +14,7 @@ from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import assembled
 from itrust.render.page.population import population_content
 from itrust.render.page.words import MINUS
-from itrust.render.text.estimates import INSIDE, NONE, OUTSIDE
-from itrust.render.text.tasks import WAYS
+from itrust.render.text.tasks import INSIDE, NONE, OUTSIDE, WAYS
 from itrust.tasks import MAX_NEW, MAX_UNLIKE, MIN_CELL, SCHEMA, TaskEstimates
 
 TONES = {NONE: BAD, OUTSIDE: FAIR, INSIDE: GOOD}

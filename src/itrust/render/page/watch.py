@@ -15,8 +15,7 @@ from itrust.auditing import BAD, FAIR, MIN_CELL, OPEN
 from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import assembled, own_file
 from itrust.render.page.words import MINUS
-from itrust.render.text.watch import NUMBERS
-from itrust.render.text.watch_parts import ends_text, evidence_text
+from itrust.render.text.watch import NUMBERS, ends_text, evidence_text
 from itrust.terms import SHOWN_LEVELS
 from itrust.watch import REPORT_SCHEMA, Watch, WatchReport, watch_report
 

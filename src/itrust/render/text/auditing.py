@@ -1,4 +1,4 @@
-"""Audits and comparisons as plain text."""
+"""Audits in words: one document for two labels and for several classes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,57 @@ from itrust._core import (
     rounded,
     shown_name,
     signed,
+    signed_in,
     wrapped,
 )
-from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
-from itrust.bias import SIGN, GroupTable, PartBias
-from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
-from itrust.data import Everywhere
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.balance import difference_words, resemblance_warnings
-from itrust.render.text.bias import bias_and_interval
-from itrust.render.text.calibration import kind_text
-from itrust.render.text.layout import TextPart, fitted, laid_out, more, seconds, spelt
-from itrust.render.text.overturning import (
-    TITLE,
-    explained_words,
-    margins_words,
-    overturning_lines,
+from itrust.auditing import (
+    FAMILY,
+    Audit,
+    AuditStep,
+    Check,
+    ClassMatrix,
+    Gate,
+    GroupPower,
+    Missed,
+    OutcomePart,
+    PairBias,
+    PairGroup,
+    Stage,
+    Verdict,
 )
-from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
+from itrust.bias import SIGN, GroupTable, PartBias
+from itrust.calibration import Autocorrelation, Detectable, Finding, worst_of
+from itrust.data import Everywhere
+from itrust.render.document import (
+    WIDTH,
+    Block,
+    Document,
+    Notes,
+    Section,
+    Sentence,
+    Table,
+    document_of,
+    more,
+    noted,
+    seconds,
+)
+from itrust.render.text.balance import difference_words, resemblance_warnings
+from itrust.render.text.bias import PART_HEAD, bias_and_interval, part_cells
+from itrust.render.text.calibration import kind_text
+from itrust.render.text.overturning import explained_words, margins_words, overturning_sections
+from itrust.render.text.tasks import (
+    bias_text,
+    pvalue_words,
+    task_sentence,
+    task_title,
+    task_values,
+)
 from itrust.render.text.verdict import (
     OWN_PVALUES,
+    class_words,
     clustering_words,
     evidence_words,
+    in_words,
     refusal_words,
     untold,
 )
@@ -45,28 +74,70 @@ from itrust.tasks import Named, TaskFinding, TaskResult
 STRIKING = 3.0  # standard errors
 MAX_TOLD = 3
 IMPOSSIBLE = "rejected: labels that the model called impossible came true"
-MAX_GROUPS = 8
-MAX_NAMES = 12
+UNKNOWN = "how small a bias would have been seen is not known"
+MAX_GROUPS, MAX_NAMES, MAX_CLASSES = 8, 12, 60
 MAX_EVIDENCE = 5  # in the message of an assertion
+MAX_OF_CLASSES = 5  # findings, places and pairs of several classes
+CLASS_HEAD = ("", "class", "rows", "predicted", "observed", "bias", "interval", "p")
+TASKS = (
+    "intervals and p-values of your numbers hold for all of them at once; their bias: with labels "
+    "- with probabilities"
+)
+PAIRS = (
+    "rows of a class beside the probability that they give to another: more than the model itself "
+    "expects is a class taken for another; adjusted for all pairs"
+)
+STAGES = {
+    Stage.ROWS: "reading and counting the rows",
+    Stage.PLAN: "choosing checks, points and groups",
+    Stage.FINDINGS: "finding out what carries a bias",
+    Stage.OVERALL: "testing overall calibration",
+    Stage.MISSED: "finding out what could have been missed",
+    Stage.LOCAL: "estimating local bias",
+    Stage.PARTS: "comparing groups and searching slices",
+    Stage.TASKS: "computing your numbers",
+    Stage.CHARTS: "computing curves and maps",
+    Stage.OVERTURN: "finding out what would overturn it",
+    Stage.CLASSES: "judging one class after the other",
+    Stage.PAIRS: "finding out which class is taken for which",
+}
 
 
-@as_text.register
-def told(audit: Audit, width: int = WIDTH) -> str:
-    """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
-    if audit.classes:
-        from itrust.render.text.multiclass import classes_told
+def step_words(step: AuditStep) -> str:
+    """Say what a step of an audit does, while it is done.
 
-        return classes_told(audit, width)
-    head = [*wrapped(audit.summary, width, "", "  ")]
-    head += ["", verdict_line(audit.verdict, width)]
-    head += wrapped(audit.sentence, width, "  ")
-    head += wrapped(f"Next: {audit.action}", width, "  ")
-    head += wrapped(numbers_of(audit.tasks), width, "  ")
-    warned = (f"! {warning}" for warning in audit.test.warnings)
-    head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
-    body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
-    foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]
-    return "\n".join([*head, *body, "", *foot])
+    >>> step_words(AuditStep(Stage.GIVEN, ("age", "sex"))), step_words(AuditStep(Stage.LOCAL))
+    ('testing calibration given age and sex', 'estimating local bias')
+    """
+    if step.stage is Stage.GIVEN:
+        return f"testing calibration given {in_words(step.names)}"
+    if step.stage is Stage.PASS:
+        given = f" given {in_words(step.names)}" if step.names else ""
+        return f"testing calibration{given}, and by how much and where it fails"
+    if step.stage is Stage.MODEL:
+        return f"comparing models: {shown_name(step.names[0])}"
+    return STAGES[step.stage]
+
+
+@document_of.register
+def _(audit: Audit) -> Document:
+    return Document(
+        _headline(audit.verdict),
+        [
+            Sentence(audit.sentence),
+            Sentence(f"Next: {audit.action}"),
+            Sentence(numbers_of(audit.tasks)),
+            noted((), audit.test.warnings),
+            *_sections(audit),
+            Notes(_footnotes(audit)),
+        ],
+        audit.verdict.tone,
+        audit.summary,
+    )
+
+
+def _headline(verdict: Verdict) -> str:
+    return f"VERDICT  {verdict}"
 
 
 def verdict_line(verdict: Verdict, width: int = WIDTH) -> str:
@@ -75,8 +146,7 @@ def verdict_line(verdict: Verdict, width: int = WIDTH) -> str:
     >>> verdict_line(Verdict.INCONCLUSIVE)
     'VERDICT  inconclusive'
     """
-    first, *rest = wrapped(f"VERDICT {verdict}", width - 1, "", " " * len("VERDICT  "))
-    return "\n".join([first.replace(" ", "  ", 1), *rest])
+    return "\n".join(wrapped(_headline(verdict), width, "", "  "))
 
 
 def summary_of(audit: Audit) -> str:
@@ -85,11 +155,20 @@ def summary_of(audit: Audit) -> str:
     ends = mean.lower, mean.upper
     predicted, observed = (rounded(value, *ends) for value in (mean.predicted, mean.observed))
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
+    size = f"{bias} ({lower} to {upper})"
+    if audit.classes:
+        return (
+            f"{counted(audit.n, 'row')}, {len(audit.classes)} classes; the class with the largest "
+            f"probability is right in {observed}, by its probability in {predicted}: difference "
+            f"{size}"
+        )
+    rows = counted(audit.n, "row")
+    if audit.rows_available != audit.n:
+        rows = f"{audit.n:,} random ones of {counted(audit.rows_available, 'row')}"
     weighted = "" if audit.sample.weights is None else ", weighted"
     return (
-        f"{_used(audit)}{by_cluster(audit, freedom=False)}{weighted}; mean prediction "
-        f"{predicted}, "
-        f"observed rate {observed}: overall bias {bias} ({lower} to {upper})"
+        f"{rows}{by_cluster(audit, freedom=False)}{weighted}; mean prediction {predicted}, "
+        f"observed rate {observed}: overall bias {size}"
     )
 
 
@@ -137,34 +216,52 @@ def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
     return printable("\n".join([first, *lines, f"  made with: {made}, seed {audit.seed}"]))
 
 
-def sections(audit: Audit) -> list[TextPart]:
+def _sections(audit: Audit) -> list[Section]:
     """Say what was asked and what was found, part by part."""
-    found = []
-    given = "the covariates" if audit.test.names else "the prediction alone"
-    if audit.tasks:
-        lines = [line for task in audit.tasks for line in task_lines(task)]
-        found.append(TextPart("tasks", "Your numbers", lines))
-    if audit.diagnosis.groups is not None and audit.diagnosis.groups.groups:
-        found.append(TextPart("groups", "Groups", _groups(audit.diagnosis.groups)))
+    several = bool(audit.classes)
+    given = "the covariates" if audit.test.names else _alone(audit)
+    test = f"Calibration given {given} (competency)"
+    names = {
+        "diagnosis": "Where the model is shown to be miscalibrated",
+        "test": f"All classes given {given}" if several else test,
+        "overall": "Overall calibration" if several else "Overall calibration (reliance)",
+        "missed": "What this audit could have missed" + ("" if several else " (confidence)"),
+    }
+    if several:
+        names["diagnosis"] = "Where a class is shown to be miscalibrated"
+    blocks: dict[str, list[Block]] = {
+        "diagnosis": _classes_off(audit) if several else _diagnosis(audit),
+        **{key: [Notes(_answer(key, audit))] for key in ("test", "overall", "missed")},
+    }
+    first, *others = [Section(key, title, blocks[key]) for key, title in names.items()]
+    groups = audit.diagnosis.groups if not several else None
     return [
-        *found,
-        TextPart("diagnosis", "Where the model is shown to be miscalibrated", _diagnosis(audit)),
-        TextPart("test", f"Calibration given {given} (competency)", _test(audit)),
-        TextPart("overall", "Overall calibration (reliance)", _overall(audit)),
-        TextPart("missed", "What this audit could have missed (confidence)", _missed(audit)),
-        *_overturning(audit),
+        *([Section("tasks", "Your numbers", list(map(_task, audit.tasks)))] if audit.tasks else []),
+        *([Section("classes", "Each class against the rest", _classes(audit))] if several else []),
+        *([Section("groups", "Groups", _groups(groups))] if groups and groups.groups else []),
+        first,
+        *([] if audit.pairs is None else [_pairs(audit.pairs)]),
+        *others,
+        *overturning_sections(audit),
         *_population(audit),
-        TextPart("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
+        Section("rows", "Rows", [Notes(_rows(audit))]),
     ]
 
 
-def _overturning(audit: Audit) -> list[TextPart]:
-    """What would overturn what was found, unless it was left out."""
-    lines = overturning_lines(audit)
-    return [TextPart("robustness", TITLE, lines)] if lines else []
+def _answer(key: str, audit: Audit) -> list[str]:
+    """What was found about one of the three conditions."""
+    if key == "missed":
+        return [seen(audit.missed)]
+    if key == "overall":
+        return [_overall(audit)]
+    return _classes_test(audit) if audit.classes else _test(audit)
 
 
-def _population(audit: Audit) -> list[TextPart]:
+def _alone(audit: Audit) -> str:
+    return "the predictions alone" if audit.classes else "the prediction alone"
+
+
+def _population(audit: Audit) -> list[Section]:
     """Whether the rows are like the population, if there is one."""
     found = audit.resemblance
     if found is None:
@@ -172,57 +269,41 @@ def _population(audit: Audit) -> list[TextPart]:
     lines = [f"warning: {text}" for text in resemblance_warnings(found)]
     lines = lines or [f"no difference from the population is shown (p = {found.pvalue:.3g})"]
     lines += [difference_words(one) for one in found.differences]
-    return [TextPart("population", f"The population of {found.size:,} rows", lines)]
+    return [Section("population", f"The population of {found.size:,} rows", [Notes(lines)])]
 
 
-def _groups(table: GroupTable) -> list[str]:
+def _groups(table: GroupTable) -> list[Block]:
     """Groups with the largest biases that are shown, then the largest others."""
     known = [own for own in table.groups if math.isfinite(own.bias)]
     ordered = sorted(
         known, key=lambda own: (own.pvalue > table.alpha, -abs(own.at_least), -abs(own.bias))
     )
     if not ordered:
-        return ["no group has rows that count"]
-    names = max(len(str(own.where)) for own in ordered[:MAX_GROUPS])
+        return [Notes(["no group has rows that count"])]
+    rows = [
+        ("*" if own.pvalue <= table.alpha else "", *part_cells(own)) for own in ordered[:MAX_GROUPS]
+    ]
+    shown = "* the" if ordered[0].pvalue <= table.alpha else "no"
+    excludes = f"{shown} interval excludes 0"
     return [
-        *(
-            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  "
-            f"{_told(own)}, {counted(own.rows, 'row')}"
-            for own in ordered[:MAX_GROUPS]
-        ),
-        *more(len(ordered) - MAX_GROUPS),
-        "* the interval excludes 0"
-        if ordered[0].pvalue <= table.alpha
-        else "no interval excludes 0",
+        Table(("", "group", *PART_HEAD[1:]), rows),
+        Notes([*more(len(ordered) - MAX_GROUPS), excludes]),
     ]
 
 
-def _told(part: PartBias) -> str:
-    bias, interval = bias_and_interval(part)
-    return f"{bias} ({interval})"
-
-
-def _used(audit: Audit) -> str:
-    if audit.rows_available == audit.n:
-        return counted(audit.n, "row")
-    return f"{audit.n:,} random ones of {counted(audit.rows_available, 'row')}"
-
-
-def _rows(audit: Audit) -> str:
+def _rows(audit: Audit) -> list[str]:
+    """How many rows, on what they were judged, and what was made from random ones only."""
+    design = "" if audit.classes else by_cluster(audit)
     chosen = ""
     if audit.rows_available > audit.n:
         chosen = f" at random from {audit.rows_available:,} rows,"
-    return f"{audit.n:,}{by_cluster(audit)},{chosen} judged on {judged_on(audit)}"
-
-
-def _at_hand(audit: Audit) -> list[str]:
-    """What was made from random rows only, if anything was."""
-    if audit.rows_at_hand == audit.n:
-        return []
-    charts = "reliability by group, curves, maps, " if audit.charts.computed else ""
-    searched = f"slices searched in {audit.rows_at_hand:,} random rows and judged on all others"
-    others = f"{charts}what could have been missed and the checks of assumptions from random rows"
-    return [f"{searched}; {others}; all else from all rows"]
+    lines = [f"{audit.n:,}{design},{chosen} judged on {judged_on(audit)}"]
+    if audit.rows_at_hand != audit.n:
+        charts = "reliability by group, curves, maps, " if audit.charts.computed else ""
+        searched = f"slices searched in {audit.rows_at_hand:,} random rows and judged on all others"
+        others = f"{charts}what could have been missed and the checks of assumptions"
+        lines.append(f"{searched}; {others} from random rows; all else from all rows")
+    return [*lines, *in_time(audit.autocorrelation)]
 
 
 def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
@@ -268,33 +349,27 @@ def by_cluster(audit: Audit, *, freedom: bool = True) -> str:
 def judged_on(audit: Audit) -> str:
     """Say which covariates an audit was given."""
     names = audit.test.names
-    told = ", ".join(map(shown_name, names[:MAX_NAMES])) or "the prediction alone"
+    told = ", ".join(map(shown_name, names[:MAX_NAMES])) or _alone(audit)
     return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
 def check_lines(check: Check, audit: Audit) -> list[str]:
     """Say what one check of the gate found."""
-    if audit.classes:
-        from itrust.render.text.multiclass import class_check_lines
-
-        return class_check_lines(check, audit)
     if check.key == "verdict":
         lines = [f"{audit.verdict}: {audit.sentence}"]
     elif check.key == "task":
         lines = [task_line(check.value)]
+    elif check.key == "class":
+        lines = _class_lines(check.value, audit.alpha)
     else:
-        lines = next(section.lines for section in sections(audit) if section.key == check.key)
+        lines = _answer(check.key, audit)
     if not check.is_asked:
         return ["this gate does not ask about it", *lines]
     return [*explained_words(check, audit), *lines]
 
 
-def footnotes(audit: Audit) -> list[str]:
+def _footnotes(audit: Audit) -> list[str]:
     """Say how to read it, and what makes it again."""
-    tasks = (
-        "intervals and p-values of your numbers hold for all of them at once; their bias: with "
-        "labels - with probabilities"
-    )
     made = (
         f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed "
         f"{audit.seed}, {seconds(audit.elapsed)}"
@@ -305,29 +380,36 @@ def footnotes(audit: Audit) -> list[str]:
         rest = "rests" if hidden.total == 1 else "rest"
         few = f"{rest} on fewer than {hidden.min_cell} rows or would give such away"
         withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
-    known = {*audit.test.notes, *audit.diagnosis.bias.notes}
-    own = [note for note in audit.diagnosis.slices.notes if note not in known]  # on the search
-    notes = (f"note: {note}" for note in (*audit.test.notes, *own))
-    return [*([tasks] if audit.tasks else []), SIGN, made, *withheld, *notes]
+        names = [class_words(part.name) for part in audit.parts if part.rows is None]
+        if names:
+            few = f"one of them or more has fewer than {hidden.min_cell} rows"
+            withheld.append(f"rows and rates of {' and '.join(names)} are withheld: {few}")
+    notes = list(audit.test.notes)
+    if not audit.classes:  # those on the search of slices
+        known = {*notes, *audit.diagnosis.bias.notes}
+        notes += [note for note in audit.diagnosis.slices.notes if note not in known]
+    together = [FAMILY] if audit.classes else [TASKS] if audit.tasks else []
+    return [*together, SIGN, made, *withheld, *noted(notes).lines]
 
 
-def _overall(audit: Audit) -> list[str]:
+def _overall(audit: Audit) -> str:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
-    refuted = found.refutes(audit.alpha)
-    assert found.test is not None
-    if found.test.refused is not None:
-        return [f"{IMPOSSIBLE if refuted else 'no p-value'}; {scores}"]
-    answer = "rejected" if refuted else "not rejected"
-    own = ""
-    if found.test.pvalue < found.pvalue:
-        own = f"; the predictions alone give {found.test.pvalue:.3g}"
-    return [f"{answer}: p {found.pvalue:.3g} ({kind_text(found.test)}{own}); {scores}"]
-
-
-def short_pvalue(test: CalibrationResult) -> str:
-    """The p-value in three digits, or that there is none."""
-    return "none" if test.refused is not None else f"{test.pvalue:.3g}"
+    all_classes = ""
+    if audit.classes:
+        losses = f"Brier {found.brier:.4f}, log loss {found.log_loss:.4f}"
+        scores = f"{losses}, ECE of the top label {found.ece:.4f}"
+        all_classes = "all classes together "
+    if math.isnan(found.pvalue):
+        refuted = not audit.classes and found.refutes(audit.alpha)
+        none = f"{all_classes.strip()}: no p-value" if audit.classes else "no p-value"
+        return f"{IMPOSSIBLE if refuted else none}; {scores}"
+    answer = "rejected" if found.refutes(audit.alpha) else "not rejected"
+    about = [] if found.test is None else [kind_text(found.test)]
+    if found.unadjusted_pvalue < found.pvalue:
+        about.append(f"the predictions alone give {found.unadjusted_pvalue:.3g}")
+    told = f" ({'; '.join(about)})" if about else ""
+    return f"{all_classes}{answer}: p {found.pvalue:.3g}{told}; {scores}"
 
 
 def _test(audit: Audit) -> list[str]:
@@ -344,11 +426,29 @@ def _test(audit: Audit) -> list[str]:
         about = ""  # none of those that are told has a larger one
     answer = "rejected" if audit.judgement.refuted else "not rejected"
     return [
-        f"{answer}: p {short_pvalue(test)} ({kind_text(test)}){checks}",
+        f"{answer}: p {test.pvalue:.3g} ({kind_text(test)}){checks}",
         *(f"p {found.pvalue:.3g}: {evidence_words(found)}" for found in leading[:MAX_TOLD]),
         *more(len(leading) - MAX_TOLD),
         *([about] if about else []),
     ]
+
+
+def _classes_test(audit: Audit) -> list[str]:
+    test, alpha = audit.test, audit.alpha
+    answer = "rejected" if audit.judgement.refuted else "not rejected"
+    told = "no p-value" if math.isnan(test.pvalue) else f"p {test.pvalue:.3g}"
+    lines = [f"{answer}: {told}; p-values of classes and findings are adjusted for all"]
+    findings = [(own.name, finding) for own in test.classes for finding in own.evidence(alpha)]
+    findings.sort(key=lambda own: own[1].pvalue)
+    lines += [
+        f"p {own.pvalue:.3g}: {class_words(name)}: {own}" for name, own in findings[:MAX_OF_CLASSES]
+    ]
+    lines += more(len(findings) - MAX_OF_CLASSES)
+    if audit.judgement.refuted and not audit.judgement.is_attributed:
+        lines.append(untold(test.names, audit.classes))
+    elif audit.judgement.refuted and not audit.shown_classes:
+        lines.append("no single class is shown by the test")
+    return lines
 
 
 def about_findings(audit: Audit) -> str:
@@ -366,14 +466,7 @@ def about_findings(audit: Audit) -> str:
     return f"the test rejects, but no single finding {which}stands out by itself"
 
 
-def _missed(audit: Audit) -> list[str]:
-    return [seen(audit.missed)]
-
-
-UNKNOWN = "how small a bias would have been seen is not known"
-
-
-def _diagnosis(audit: Audit) -> list[str]:
+def _diagnosis(audit: Audit) -> list[Block]:
     slices, bias = audit.diagnosis.slices, audit.diagnosis.bias
     beside = " beside the groups" if audit.diagnosis.shown_groups else ""
     told = f"no slice stands out{beside}"
@@ -383,12 +476,126 @@ def _diagnosis(audit: Audit) -> list[str]:
             f"{len(slices.confirmed) or 'none'} confirmed on the other"
         )
     points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"
+    marked = marked_pictures(audit.charts.to_dict())
     return [
-        f"{points}; {told}",
-        *(f"{_told(part)}  {part.rule}" for part in slices.confirmed[:MAX_TOLD]),
-        *more(len(slices.confirmed) - MAX_TOLD),
-        *marked_pictures(audit.charts.to_dict()),
+        Notes([f"{points}; {told}"]),
+        Table(("slice", *PART_HEAD[1:]), list(map(part_cells, slices.confirmed[:MAX_TOLD]))),
+        Notes([*more(len(slices.confirmed) - MAX_TOLD), *marked]),
     ]
+
+
+def shown_parts(audit: Audit) -> list[tuple[str, PartBias]]:
+    """Groups and slices that are shown, the largest first: of several classes with the class."""
+    if not audit.classes:
+        return [(str(part.where), part) for part in audit.diagnosis.shown]
+    named = [
+        (f"{class_words(own.name)} where {part.where}", part)
+        for own in audit.parts
+        for part in own.diagnosis.shown
+    ]
+    return sorted(named, key=lambda pair: -abs(pair[1].at_least))
+
+
+def _classes_off(audit: Audit) -> list[Block]:
+    """Groups, slices and points of all classes, the largest shown biases first."""
+    parts = shown_parts(audit)
+    points = [
+        f"{class_words(part.name)} at {100 * float(part.diagnosis.bias.flagged.mean()):.0f} %"
+        for part in audit.parts
+        if part.diagnosis.bias.flagged.any()
+    ]
+    notes = list(more(len(parts) - MAX_OF_CLASSES))
+    if points:
+        names = [*points[:MAX_OF_CLASSES], *more(len(points) - MAX_OF_CLASSES)]
+        listed = ", ".join(names)
+        notes.append(f"local bias is shown for {listed} of the points that were checked")
+    if not parts and not notes:
+        notes = ["in no group, slice or point of any class"]
+    rows = [(name, *part_cells(part)[1:]) for name, part in parts[:MAX_OF_CLASSES]]
+    return [Table(("class", *PART_HEAD[1:]), rows), Notes(notes)]
+
+
+def _classes(audit: Audit) -> list[Block]:
+    """Every class: its rows, its mean and its share of the test."""
+    rows = [
+        ("*" if part.test.pvalue <= audit.alpha else "", *_class_cells(part))
+        for part in audit.parts[:MAX_CLASSES]
+    ]
+    told = "no class by itself is shown to be miscalibrated by the test"
+    if audit.shown_classes:
+        told = "* the test shows the class to be miscalibrated, adjusted for all classes"
+    return [Table(CLASS_HEAD, rows), Notes([*more(len(audit.parts) - MAX_CLASSES), told])]
+
+
+def _class_cells(part: OutcomePart) -> tuple[str, ...]:
+    """A class as a row of `CLASS_HEAD`: rows and the mean, as far as they may be shown."""
+    mean, pvalue = part.mean, _pvalue(part.test.pvalue)
+    predicted = f"{mean.predicted:.3f}"
+    if part.rows is None:
+        return str(part.name), "few", predicted, "withheld", "", "", pvalue
+    ends = mean.lower, mean.upper
+    observed, bias = f"{mean.observed:.3f}", signed_in(mean.bias, *ends)
+    lower, upper = (signed_in(end, *ends) for end in ends)
+    interval = f"{lower} to {upper}"
+    rows = f"{part.rows:,}"
+    return str(part.name), rows, predicted, observed, bias, interval, pvalue
+
+
+def _pvalue(value: float) -> str:
+    return "none" if math.isnan(value) else f"{value:.3g}"
+
+
+def _class_lines(part: OutcomePart, alpha: float) -> list[str]:
+    """Say what was found about one class: the test, the mean, groups and slices."""
+    answer = "rejected" if part.test.pvalue <= alpha else "not rejected"
+    _, _, predicted, observed, bias, ends, pvalue = _class_cells(part)
+    mean = f"predicted {predicted}, observed {observed}: bias {bias} ({ends})"
+    if part.rows is None:
+        mean = f"predicted {predicted}; its rate is withheld"
+    lines = [f"{answer}: p {pvalue}; {mean}"]
+    for own in part.diagnosis.shown[:MAX_OF_CLASSES]:
+        bias, ends = bias_and_interval(own)
+        lines.append(f"{bias} ({ends}) where {own.where}")
+    return lines
+
+
+def _pairs(found: ClassMatrix) -> Section:
+    return Section("taken for", "Which class is taken for which", [Notes(_pair_lines(found))])
+
+
+def _pair_lines(found: ClassMatrix) -> list[str]:
+    """Say which classes are taken for which, and where."""
+    shown, places = found.shown, found.places
+    lines = [_pair_words(pair) for pair in shown[:MAX_OF_CLASSES]]
+    lines += more(len(shown) - MAX_OF_CLASSES)
+    lines += [_place_words(place) for place in places[:MAX_OF_CLASSES]]
+    lines += more(len(places) - MAX_OF_CLASSES)
+    return lines or ["no pair of classes is shown to be mixed up more than the model expects"]
+
+
+def _pair_words(pair: PairBias) -> str:
+    ends = pair.lower, pair.upper
+    bias, lower, upper = (signed_in(value, *ends) for value in (pair.bias, *ends))
+    often = "more" if pair.bias > 0 else "less"
+    return (
+        f"rows of {class_words(pair.label)} give {class_words(pair.taken_for)} {often} than the "
+        f"model expects: {pair.given:.3f}, expected {pair.expected:.3f}, difference {bias} "
+        f"({lower} to {upper})"
+    )
+
+
+def _place_words(place: PairGroup) -> str:
+    """Say where probability of one class should have gone to another."""
+    return (
+        f"where {place.where}, {class_words(place.taken_for)} is too high by {place.too_high:.2g} "
+        f"and {class_words(place.label)} too low by {place.too_low:.2g}"
+    )
+
+
+@document_of.register
+def _(found: ClassMatrix) -> Document:
+    section = _pairs(found)
+    return Document(section.title, [*section.blocks, Notes([PAIRS])])
 
 
 def marked_pictures(charts: Mapping[str, Any]) -> list[str]:
@@ -433,14 +640,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1g} %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def task_lines(task: TaskResult) -> list[str]:
+def _task(task: TaskResult) -> Section:
     """Say what a model does to one number, in several lines."""
     title = task_title(task)
     named = task.task if isinstance(task.task, Named) and title == task.name else None
-    written = [] if named is None else [f"  {named.task}"]  # what the title stands for
-    values = [] if task.withheld is not None else [f"  {_values(task)}"]
-    lines = [title, *written, f"  {task_sentence(task)}", *values]
-    return [*lines, *(f"  note: {note}" for note in task.notes)]
+    written = [] if named is None else [str(named.task)]  # what the title stands for
+    values = [] if task.withheld is not None else [_values(task)]
+    lines = [*written, task_sentence(task), *values, *noted(task.notes).lines]
+    return Section("task", title, [Notes(lines)])
 
 
 def task_line(task: TaskResult) -> str:
@@ -450,17 +657,18 @@ def task_line(task: TaskResult) -> str:
 
 
 def _values(task: TaskResult) -> str:
-    ends = task.lower, task.upper
-    bias, interval = bias_text(task)
-    plugin, labels = (rounded(value, *ends) for value in (task.plugin, task.from_labels))
+    bias, ends = bias_text(task)
+    plugin, labels = task_values(task)
     return (
-        f"{plugin} with probabilities, {labels} with labels: bias {bias} ({interval}), "
+        f"{plugin} with probabilities, {labels} with labels: bias {bias} ({ends}), "
         f"p {pvalue_words(task.pvalue)}"
     )
 
 
 def seen(missed: Missed) -> str:
-    """Say how small a bias would have been seen, for terminal, notebook, page and files."""
+    """Say how small a bias would have been seen."""
+    if missed.groups is not None:
+        return _seen_in_classes(missed.groups)
     found = missed.detectable
     if found is None:
         return UNKNOWN if missed.unknown is None else f"{UNKNOWN}: {missed.unknown}"
@@ -468,6 +676,21 @@ def seen(missed: Missed) -> str:
     if found.clustering is None:
         return told
     return f"{told}; approximate, by clusters: {clustering_words(found.clustering, found.n)}"
+
+
+def _seen_in_classes(found: GroupPower) -> str:
+    """How small a bias of a class would have been shown, and what was not asked."""
+    told = f"a bias of {found.everywhere:.2g} of any class in all rows"
+    if found.groups:
+        where = "in a group that is not shown"
+        if found.where is not None:
+            where = f"where {found.where}"
+        told += f", or of {found.shift:.2g} of {class_words(found.name)} {where}"
+    return (
+        f"{told}, would be shown by the intervals of groups with power {found.power:g}, careful "
+        f"for all classes at once; groups below {counted(found.min_rows, 'row')} are left out, and "
+        f"power of the test itself is not computed"
+    )
 
 
 def _shifts(found: Detectable) -> str:
@@ -488,39 +711,3 @@ def _shifts(found: Detectable) -> str:
     told = f"a bias of {', of '.join(first)}, or of {last}," if first else f"a bias of {last}"
     but = f", but {' and '.join(hidden)}" if hidden else ""
     return f"{told} would be seen with power {found.power:g}{but}"
-
-
-@as_text.register
-def compared(comparison: Comparison, width: int = WIDTH) -> str:
-    """Models, their tasks and paired differences."""
-    names = max(len("model"), *(len(spelt(model.name)) for model in comparison.models))
-    head = f"{'model':<{names}}  accuracy    Brier      ECE  smooth ECE  p given covariates"
-    lines = [head]
-    lines.extend(
-        f"{spelt(m.name):<{names}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
-        f"{m.smooth_ece:>10.4f}  {m.test.pvalue:>18.3g}"
-        for m in comparison.models
-    )
-    for k, task in enumerate(comparison.models[0].tasks):
-        lines.append("")
-        if task.withheld is not None:
-            lines.append(f"{task.name}   {task_sentence(task)}")
-            continue
-        lines.append(f"{task.name}   (with labels {task.from_labels:.5g})")
-        for m in comparison.models:
-            own = m.tasks[k]
-            lines.append(
-                f"  {spelt(m.name):<{names}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
-                f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
-            )
-    lines += [
-        "",
-        f"differences, first minus second, {100 * (1 - comparison.alpha):g} % intervals each",
-    ]
-    for part in comparison.differences:
-        told = f"{'*' if part.clear else ' '} {part.what}: {part.first} - {part.second} "
-        if not math.isnan(part.value):
-            told += f"{part.value:+.4g} ({part.lower:+.4g} to {part.upper:+.4g})"
-        lines.append(f"{told}{'; ' if not math.isnan(part.value) and part.note else ''}{part.note}")
-    lines.append("* excludes 0. Task bias: with labels - with probabilities.")
-    return fitted("\n".join(map(spelt, lines)), width)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from itrust._core import listed, wrapped
+from itrust._core import listed
 from itrust.balance import FeatureKind, Gap, Resemblance, RowDifference
-from itrust.render.showing import WIDTH, as_text
+from itrust.render.document import Document, Table, document_of, more, noted
 
 MAX_TOLD = 4  # differences and gaps in one sentence
 NOTED = 0.01  # share of a population that is worth a warning
@@ -87,9 +87,8 @@ def _number(value: float, found: RowDifference) -> str:
 
 def gap_words(gaps: Sequence[Gap]) -> str:
     """Name parts of a population that no labelled row resembles, with their shares."""
-    told = [f"{_gap(gap)} ({percent(gap.share)})" for gap in gaps[:MAX_TOLD]]
-    more = len(gaps) - MAX_TOLD
-    return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
+    names = [f"{_gap(gap)} ({percent(gap.share)})" for gap in gaps[:MAX_TOLD]]
+    return ", ".join([*names, *more(len(gaps) - MAX_TOLD)])
 
 
 def _gap(gap: Gap) -> str:
@@ -130,34 +129,38 @@ def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
             f"{gap_words(found.gaps)}"
         )
     if found.effective < FEW * found.n:
-        told.append(
-            f"weighted to be like the population, {found.n:,} labelled rows say as much as "
-            f"{found.effective:,.0f}"
-        )
+        told.append(effective_words(found))
     return tuple(told)
 
 
-@as_text.register
-def _(result: RowDifference, width: int = WIDTH) -> str:  # noqa: ARG001
-    return f"{difference_words(result)} (p = {result.pvalue:.3g})"
+def effective_words(found: Resemblance) -> str:
+    """Say how many rows are left after weighting."""
+    return (
+        f"weighted to be like the population, {found.n:,} labelled rows say as much as "
+        f"{found.effective:,.0f}"
+    )
 
 
-@as_text.register
-def _(result: Resemblance, width: int = WIDTH) -> str:
-    head = f"{result.n:,} labelled rows against a population of {result.size:,}"
+@document_of.register
+def _(result: RowDifference) -> Document:
+    return Document(f"{difference_words(result)} (p = {result.pvalue:.3g})")
+
+
+@document_of.register
+def _(result: Resemblance) -> Document:
     verdict = "labelled rows differ from the population"
     if not result.differs:
         verdict = "no difference is shown"
     rows = [
         ("finding", f"{verdict}, p = {result.pvalue:.3g} (exact, {result.draws:,} permutations)"),
-        *(("", difference_words(found)) for found in result.differences),
+        *(("", difference_words(one)) for one in result.differences),
         ("effective size", f"{result.effective:,.0f} rows, weighted to be like the population"),
         ("unlike", unlike_words(result)),
     ]
-    lines = [head]
-    for name, text in rows:
-        lines += wrapped(f"{name:<14}  {text}", width, "  ", " " * 18)
-    return "\n".join([*lines, *(f"  note: {note}" for note in result.notes)])
+    return Document(
+        f"{result.n:,} labelled rows against a population of {result.size:,}",
+        [Table(("", ""), rows), noted(result.notes)],
+    )
 
 
 def unlike_words(result: Resemblance) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +28,7 @@ from itrust.render.document import (
     Table,
     document_of,
     interval,
+    noted,
     number,
     seconds,
 )
@@ -86,7 +87,7 @@ def _(result: GroupTable) -> Document:
         kind = f"; both are approximate, {why}"
     return Document(
         f"Bias in {counted(len(result), 'group')}",
-        [Table(head, rows), Notes([SIGN, f"{cover}{kind}", *_notes(result.notes)])],
+        [Table(head, rows), Notes([SIGN, f"{cover}{kind}", *noted(result.notes).lines])],
     )
 
 
@@ -112,7 +113,7 @@ def _(result: SliceTable) -> Document:
         f"{len(result.confirmed) or 'none'} confirmed",
         [
             Table(("", "slice", "rows", *RATES, *PART_HEAD[2:]), rows),
-            Notes([*notes, SIGN, meaning, *_notes(result.notes)]),
+            Notes([*notes, SIGN, meaning, *noted(result.notes).lines]),
         ],
     )
 
@@ -146,15 +147,11 @@ def _(result: LocalBias) -> Document:
         f"for all neighbours of some points, at most {result.alpha:g} of samples show any there. "
         "Sizes are averages over neighbours, and at least so large for all points at once."
     )
-    notes = _notes([*result.notes_on_points, *result.notes])
+    notes = noted([*result.notes_on_points, *result.notes]).lines
     return Document(
         f"Local bias at {points_text(result)}",
         [Sentence(SIGN), Table(("", ""), rows), Notes([meaning, *notes])],
     )
-
-
-def _notes(notes: Sequence[str]) -> list[str]:
-    return [f"note: {note}" for note in notes]
 
 
 def points_text(bias: LocalBias) -> str:
@@ -205,7 +202,7 @@ def _(result: BiasCurve) -> Document:
     rows = [(part.group, f"{part.rows:,}", part_text(result, part)) for part in result.parts]
     return Document(
         f"Bias along {result.axis.name}",
-        [Table(("group", "rows", "shown"), rows), Notes([SIGN, *_notes(result.bias.notes)])],
+        [Table(("group", "rows", "shown"), rows), Notes([SIGN, *noted(result.bias.notes).lines])],
     )
 
 
@@ -241,7 +238,7 @@ def _(result: BiasMap) -> Document:
         f"Bias over {across.name} and {up.name}",
         [
             Table(("", ""), list(cells_text(result))),
-            Notes([SIGN, *_notes(result.bias.notes)]),
+            Notes([SIGN, *noted(result.bias.notes).lines]),
         ],
     )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from itrust._core import counted, signed, wrapped
+from itrust._core import counted, signed
 from itrust.calibration import (
     BoundFinding,
     CalibrationResult,
@@ -17,14 +16,25 @@ from itrust.calibration import (
     MulticlassResult,
     Refusal,
     RegionPower,
+    ReliabilityCurve,
     SampleSize,
     Shape,
     TakenFor,
 )
 from itrust.data import Everywhere
 from itrust.nulls import IntervalNull
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import seconds
+from itrust.render.document import (
+    Document,
+    Notes,
+    Section,
+    Sentence,
+    Table,
+    document_of,
+    interval,
+    noted,
+    number,
+    seconds,
+)
 from itrust.render.text.verdict import (
     clustering_words,
     coverage_words,
@@ -34,16 +44,19 @@ from itrust.render.text.verdict import (
 )
 
 ALPHA = 0.05  # of the evidence that is shown
-MAX_WIDTH = 80
-TITLE = 18
 MAX_TOLD, MAX_NAMES = 5, 12
 MAX_TOLD_OF_A_CLASS = 3
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
+GAP = "gap = observed - predicted; positive: the model underestimates"
 SIGN = "observed - predicted: the lower, the more the model overestimates"
 
 
-@as_text.register
-def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
+@document_of.register
+def _(finding: Finding) -> Document:
+    return Document(finding_text(finding))
+
+
+def finding_text(finding: Finding) -> str:
     """What a finding means, in one sentence without a full stop.
 
     Directions are centred, so they tell how the bias (observed minus predicted) differs between
@@ -54,8 +67,12 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
 
 
-@as_text.register
-def bound_finding_text(finding: BoundFinding, width: int = WIDTH) -> str:  # noqa: ARG001
+@document_of.register
+def _(finding: BoundFinding) -> Document:
+    return Document(bound_finding_text(finding))
+
+
+def bound_finding_text(finding: BoundFinding) -> str:
     """What speaks against an interval null, in one sentence without a full stop.
 
     Directions are not centred where they are never negative: the sentence is about the rows that
@@ -83,9 +100,9 @@ def bound_finding_text(finding: BoundFinding, width: int = WIDTH) -> str:  # noq
     return f"{bias}{where}"
 
 
-@as_text.register
-def _(finding: ClassFinding, width: int = WIDTH) -> str:  # noqa: ARG001
-    return class_finding_text(finding.label, finding)
+@document_of.register
+def _(finding: ClassFinding) -> Document:
+    return Document(class_finding_text(finding.label, finding))
 
 
 def class_finding_text(name: object, finding: Finding) -> str:
@@ -108,14 +125,13 @@ def _along(shape: Shape, found: Finding | TakenFor) -> str:
     return f"where {found.where}"
 
 
-@as_text.register
-def _(pair: TakenFor, width: int = WIDTH) -> str:  # noqa: ARG001
+@document_of.register
+def _(pair: TakenFor) -> Document:
+    taken = f"{pair.actual} is taken for {pair.predicted}"
     if pair.shape is Shape.TREND:
-        more = f"the more, the higher {pair.covariates[-1]} is"
-        return f"{pair.actual} is taken for {pair.predicted} {more}"
+        return Document(f"{taken} the more, the higher {pair.covariates[-1]} is")
     about = "" if math.isnan(pair.moved) else f" (about {100 * pair.moved:.2g} % of all rows there)"
-    where = _along(pair.shape, pair)
-    return f"{pair.actual} is taken for {pair.predicted} {where}{about}"
+    return Document(f"{taken} {_along(pair.shape, pair)}{about}")
 
 
 def _extremes(finding: Finding) -> str:
@@ -145,27 +161,31 @@ def _shared(finding: Finding) -> str:
 
 
 def _sentence(finding: Finding, what: str) -> str:
-    up = finding.direction > 0
-    if finding.shape is Shape.LEVEL:
-        return f"the predictions are too {'low' if up else 'high'} overall"
-    if finding.shape is Shape.TREND:
-        bias = f"the bias {'rises' if up else 'falls'} with {what}"
-        if finding.covariates:
-            return bias
-        extreme = "not extreme enough" if up else "too extreme"
-        return f"the predictions are {extreme}: {bias}"
-    if finding.shape is Shape.QUADRATIC:
-        return f"the bias is {_more(finding)} at both ends of {what} than between"
     if finding.shape is Shape.PRODUCT:
         both = " and ".join(finding.covariates)
         return f"the bias is {_more(finding)} where {both} are both high or both low than elsewhere"
     if finding.shape is Shape.JOINT:
         return f"small biases along {in_words(finding.covariates)} add up"
-    if finding.shape is Shape.IMPOSSIBLE:
-        return "labels occurred that the model gave probability 0"
     if finding.shape is Shape.KERNEL:
         return finding.name
-    return f"the bias varies with {what}"
+    told = shape_words(finding.shape, finding.direction > 0, what, bool(finding.covariates))
+    return told or f"the bias varies with {what}"
+
+
+def shape_words(shape: Shape, up: bool, what: str, of_covariate: bool) -> str:
+    """What a check of one function of one thing found; nothing for other shapes."""
+    match shape:
+        case Shape.LEVEL:
+            return f"the predictions are too {'low' if up else 'high'} overall"
+        case Shape.TREND:
+            bias = f"the bias {'rises' if up else 'falls'} with {what}"
+            extreme = "not extreme enough" if up else "too extreme"
+            return bias if of_covariate else f"the predictions are {extreme}: {bias}"
+        case Shape.QUADRATIC:
+            return f"the bias is {'higher' if up else 'lower'} at both ends of {what} than between"
+        case Shape.IMPOSSIBLE:
+            return "labels occurred that the model gave probability 0"
+    return ""
 
 
 def _what(finding: Finding) -> str:
@@ -183,9 +203,8 @@ def _more(finding: Finding) -> str:
     return "higher" if finding.direction > 0 else "lower"
 
 
-@as_text.register
-def _(result: CalibrationResult, width: int = WIDTH) -> str:
-    width = min(width, MAX_WIDTH)
+@document_of.register
+def _(result: CalibrationResult) -> Document:
     title = (
         "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
         if result.names
@@ -193,22 +212,22 @@ def _(result: CalibrationResult, width: int = WIDTH) -> str:
     )
     if isinstance(result.null, IntervalNull):
         title = title.replace(" = p", f" within {result.null!r}")
+    covariates = _some(result.names) or "none: this asks about calibration alone"
     rows = [
-        ("rows", rows_text(result)),
-        ("covariates", covariates_text(result)),
-        *result_rows(result),
+        ("rows", _rows(result)),
+        ("covariates", covariates),
+        *_result_rows(result),
         *_kernel_rows(result),
-        ("null", null_text(result)),
-        ("made with", provenance(result)),
+        ("null", _null(result)),
+        ("made with", _made(result)),
         *_certificate_rows(result),
     ]
-    body = [line for name, text in rows for line in _entry(name, text, width)]
-    warnings = _paragraphs((f"! {warning}" for warning in result.warnings), width)
-    ending = _paragraphs([meaning(result), *(f"note: {note}" for note in result.notes)], width)
-    return "\n".join([title, "", *warnings, *([""] if warnings else []), *body, "", *ending])
+    meaning = Sentence(_meaning(result))
+    warnings, notes = noted((), result.warnings), noted(result.notes)
+    return Document(title, [warnings, Table(("", ""), rows), meaning, notes])
 
 
-def result_rows(result: CalibrationResult) -> list[tuple[str, str]]:
+def _result_rows(result: CalibrationResult) -> list[tuple[str, str]]:
     """The p-value, what was found and the statistic: titles and texts."""
     pvalue = ("p-value", f"{pvalue_text(result)}   {_origin(result)}")
     spread = ("under the null", _spread(result))
@@ -223,8 +242,8 @@ def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
     evidence = result.evidence(ALPHA)
     told = evidence[:MAX_TOLD]
     rows = [
-        ("evidence" if number == 0 else "", f"{finding.pvalue:.3g}  {finding}")
-        for number, finding in enumerate(told)
+        ("evidence" if k == 0 else "", f"{finding.pvalue:.3g}  {finding}")
+        for k, finding in enumerate(told)
     ]
     if len(evidence) > len(told):
         rows.append(("", f"and {len(evidence) - len(told)} more: see .evidence()"))
@@ -236,8 +255,8 @@ def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
         first = result.findings[0]
         rows.append(("most striking", f"{first.pvalue:.3g}  {first}"))
     only = "" if result.judged_on == result.names else f" on {_some(result.judged_on)} only"
-    number = counted(result.checks, "check")
-    return [*rows, ("checks", f"{number}{only}; p-values are adjusted for all of them")]
+    checks = counted(result.checks, "check")
+    return [*rows, ("checks", f"{checks}{only}; p-values are adjusted for all of them")]
 
 
 def _kernel_rows(result: CalibrationResult) -> list[tuple[str, str]]:
@@ -257,26 +276,21 @@ def _certificate_rows(result: CalibrationResult) -> list[tuple[str, str]]:
     return [("approximation", f"{text}; the p-value is that of the approximate kernel")]
 
 
-def rows_text(result: CalibrationResult) -> str:
+def _rows(result: CalibrationResult) -> str:
     """How many rows, and of what kind."""
     weighted = ", weighted" if result.weighted else ""
     clusters = f", {counted(result.clusters, 'cluster')}" if result.clusters else ""
     return f"{result.n:,}{weighted}{clusters}"
 
 
-def covariates_text(result: CalibrationResult) -> str:
-    """Which covariates the test was given."""
-    return _some(result.names) or "none: this asks about calibration alone"
-
-
-def null_text(result: CalibrationResult) -> str:
+def _null(result: CalibrationResult) -> str:
     """What the statistic was compared with."""
     if isinstance(result.null, IntervalNull):
         return f"{result.null!r}: {result.null.meaning}; sums of labels along directions alone"
     return f"{type(result.null).__name__}: {result.null.meaning}"
 
 
-def provenance(result: CalibrationResult) -> str:
+def _made(result: CalibrationResult) -> str:
     """What makes the result again."""
     seed = "" if result.seed is None else f"{result.draws:,} draws, seed {result.seed}, "
     return f"{seed}{result.engine}, {seconds(result.elapsed)}"
@@ -289,9 +303,9 @@ def pvalue_text(result: CalibrationResult) -> str:
     return f"{'below ' if result.pvalue_is_below else ''}{result.pvalue:.4g}"
 
 
-@as_text.register
-def _(result: Refusal, width: int = WIDTH) -> str:  # noqa: ARG001
-    return refusal_words(result)
+@document_of.register
+def _(result: Refusal) -> Document:
+    return Document(refusal_words(result))
 
 
 def kind_text(result: CalibrationResult) -> str:
@@ -321,7 +335,7 @@ def _spread(result: CalibrationResult) -> str:
     return f"sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
 
 
-def meaning(result: CalibrationResult) -> str:
+def _meaning(result: CalibrationResult) -> str:
     """What the p-value means, in a sentence."""
     given = f" given {in_words(result.judged_on)}" if result.judged_on else ""
     calibrated = f"If the probabilities were calibrated{given}"
@@ -343,98 +357,98 @@ def meaning(result: CalibrationResult) -> str:
     return f"{calibrated}, {what} would come up in about {100 * result.pvalue:.3g} % of samples."
 
 
-@as_text.register
-def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
-    names = max(len("all together"), *(len(str(c.name)) for c in result.classes))
-    title = "Are the class probabilities calibrated given the covariates?"
-    lines = [
-        f"{title}   H0: P(y = c | x, p) = p_c for every c",
-        "",
-        f"  {result.n:,} rows, p-value {result.pvalue:.4g}   ({classes_provenance(result)})",
-        "",
-        f"  {'class':<{names}}  {'rows':>8}  {'KLCE^2':>10}  {'p adjusted':>10}",
-        *(
-            f"  {c.name!s:<{names}}  {_class_numbers(c)}  {c.pvalue:>10.3g}"
-            for c in (result.together, *result.classes)
-        ),
-    ]
-    if result.refused is not None:
-        lines.extend(["", f"  {refusal_words(result.refused)}"])
-    told = classes_evidence(result)
-    lines.extend(["", "  evidence (adjusted p-value)"] if told else [])
-    lines.extend(f"  {pvalue:.3g}  {sentence}" for _, pvalue, sentence in told)
-    return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
-
-
-def _class_numbers(part: ClassResult) -> str:
-    """Rows and statistic of a class, unless disclosure control withholds them."""
-    if part.positives < 0:
-        return f"{'few':>8}  {'withheld':>10}"
-    return f"{part.positives:>8,}  {part.statistic:>10.3g}"
-
-
-def classes_provenance(result: MulticlassResult) -> str:
-    """How the p-value was made, in a few words."""
+@document_of.register
+def _(result: MulticlassResult) -> Document:
     kind = "exact" if result.is_exact else "approximate, by clusters"
     if result.is_exact and result.assumption_warnings:
         kind = "exact if its assumptions hold, see !"
-    return f"{kind}; {result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"
+    made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"
+    head = f"{result.n:,} rows, p-value {number(result.pvalue, '.4g')}   ({made})"
+    rows = [
+        (str(part.name), *_class_numbers(part), number(part.pvalue, ".3g"))
+        for part in (result.together, *result.classes)
+    ]
+    evidence = Table(("", ""), _classes_evidence(result), "evidence (adjusted p-value)")
+    refused = [] if result.refused is None else [Sentence(refusal_words(result.refused))]
+    title = "Are the class probabilities calibrated given the covariates?"
+    return Document(
+        f"{title}   H0: P(y = c | x, p) = p_c for every c",
+        [
+            Sentence(head),
+            Table(("class", "rows", "KLCE^2", "p adjusted"), rows),
+            *refused,
+            evidence,
+            noted(result.notes, result.warnings),
+        ],
+    )
 
 
-def classes_evidence(result: MulticlassResult) -> list[tuple[str, float, str]]:
-    """Class, adjusted p-value and sentence of what counts: pairs first, then classes.
+def _class_numbers(part: ClassResult) -> tuple[str, str]:
+    """Rows and statistic of a class, unless disclosure control withholds them."""
+    if part.positives < 0:
+        return "few", "withheld"
+    return f"{part.positives:,}", number(part.statistic, ".3g")
+
+
+def _classes_evidence(result: MulticlassResult) -> list[tuple[str, str]]:
+    """Adjusted p-value and sentence of what counts: pairs first, then classes.
 
     Of two classes only one is told, for the other is its mirror.
     """
-    pairs = result.taken_for()[:MAX_TOLD]
-    told = [(f"{p.actual}, {p.predicted}", p.pvalue, str(p)) for p in pairs]
-    classes = result.classes[1:] if len(result.classes) == 2 else result.classes
-    for part in classes:
-        shown = part.evidence()[:MAX_TOLD_OF_A_CLASS]
-        told += [(str(part.name), f.pvalue, class_finding_text(part.name, f)) for f in shown]
-    if not told:
-        shown = result.together.evidence()[:MAX_TOLD_OF_A_CLASS]
-        told = [("all", f.pvalue, str(f)) for f in shown]
-    return told
+    shown = [(pair.pvalue, str(pair)) for pair in result.taken_for()[:MAX_TOLD]]
+    for part in result.classes[1:] if len(result.classes) == 2 else result.classes:
+        findings = part.evidence()[:MAX_TOLD_OF_A_CLASS]
+        shown += [(own.pvalue, class_finding_text(part.name, own)) for own in findings]
+    if not shown:
+        findings = result.together.evidence()[:MAX_TOLD_OF_A_CLASS]
+        shown = [(own.pvalue, str(own)) for own in findings]
+    return [(f"{pvalue:.3g}", text) for pvalue, text in shown]
 
 
-@as_text.register
-def _(result: Detectable, width: int = WIDTH) -> str:
-    head = (
-        f"Smallest bias that these {result.n:,} rows would show with power {result.power:g} at "
-        f"alpha {result.alpha:g}"
-    )
+@document_of.register
+def _(result: Detectable) -> Document:
+    simulated = ""
+    if result.simulations:
+        simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
     pairs = result.worst_pairs[:MAX_PAIRS]
-    names = max(len(str(region.where)) for region in (*result.regions, *pairs))
-    lines = [f"  {'where':<{names}}  {'rows':>7}  {'too low by':>10}  {'too high by':>11}"]
-    lines += [_region_line(region, names) for region in result.regions]
-    if pairs:
-        lines += ["", f"  {pairs_title(result, len(pairs))}"]
-        lines += [_region_line(pair, names) for pair in pairs]
-    simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
-    worst = f"  worst: {size_text(result.worst.shift)} at {result.worst.where}"
-    tail = [
-        f"{worst}{simulated if result.simulations else ''}",
-        f"  looked {coverage_words(result.coverage)}",
-        "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
-        *(line for text in clustering_lines(result) for line in wrapped(text, width, "  ")),
-    ]
-    return "\n".join([head, "", *lines, "", *tail, *_warnings_and_notes((), result.notes)])
-
-
-def _region_line(region: RegionPower, names: int) -> str:
-    small = "   few rows" if region.is_small else ""
-    share = f"{100 * region.share:>6.1f}%"
-    shifts = f"{size_text(region.up):>10}  {size_text(region.down):>11}"
-    return f"  {region.where!s:<{names}}  {share}  {shifts}{small}"
-
-
-def pairs_title(result: Detectable, shown: int) -> str:
-    """Say which pairs of groups are listed."""
-    number, rows = result.coverage.pairs, counted(result.coverage.min_rows, "row")
-    which = (
-        f"the {shown} of {number:,} where the least is seen" if shown < number else "all of them"
+    listed = [Section("pairs", _pairs_title(result, len(pairs)), [_regions(pairs)])]
+    return Document(
+        f"Smallest bias that these {result.n:,} rows would show with power {result.power:g} at "
+        f"alpha {result.alpha:g}",
+        [
+            _regions(result.regions),
+            *(listed if pairs else []),
+            Notes(
+                [
+                    f"worst: {size_text(result.worst.shift)} at {result.worst.where}{simulated}",
+                    f"looked {coverage_words(result.coverage)}",
+                    "too low: the truth lies above the prediction. -: no room between 0 and 1.",
+                    *_clustering(result),
+                    *noted(result.notes).lines,
+                ]
+            ),
+        ],
     )
+
+
+def _regions(regions: Sequence[RegionPower]) -> Table:
+    rows = [
+        (
+            str(region.where),
+            f"{100 * region.share:.1f} %",
+            size_text(region.up),
+            size_text(region.down),
+            "few rows" if region.is_small else "",
+        )
+        for region in regions
+    ]
+    return Table(("where", "rows", "too low by", "too high by", ""), rows)
+
+
+def _pairs_title(result: Detectable, shown: int) -> str:
+    """Say which pairs of groups are listed."""
+    total, rows = result.coverage.pairs, counted(result.coverage.min_rows, "row")
+    which = f"the {shown} of {total:,} where the least is seen" if shown < total else "all of them"
     return f"Pairs of groups with at least {rows}, {which}"
 
 
@@ -445,23 +459,22 @@ def size_text(shift: float) -> str:
     return signed(shift)[1:] if math.isfinite(shift) else "over 0.5"
 
 
-@as_text.register
-def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:
-    """How many rows, for what, and which region needs them."""
+@document_of.register
+def _(result: SampleSize) -> Document:
     several = len(result.by_region) > 1
     rows = f"{result.rows:,} labelled rows"
     if result.clusters is not None:
         rows += f" in {counted(result.clusters, 'cluster')}"
-    size = f"{rows} show a bias of {result.bias:g}"
     place = "" if several else f", {result.where},"
-    asked = f"with power {result.power:g} at alpha {result.alpha:g}"
     most = f"; most are needed for {result.where}" if several else ""
-    together = [line for text in clustering_lines(result) for line in wrapped(text, width, "")]
-    notes = (f"note: {note}" for note in result.notes)
-    return "\n".join([f"{size}{place} {asked}{most}", *together, *notes])
+    asked = f"with power {result.power:g} at alpha {result.alpha:g}{most}"
+    return Document(
+        f"{rows} show a bias of {result.bias:g}{place} {asked}",
+        [Notes([*_clustering(result), *noted(result.notes).lines])],
+    )
 
 
-def clustering_lines(result: Detectable | SampleSize) -> list[str]:
+def _clustering(result: Detectable | SampleSize) -> list[str]:
     """Say what clusters do to the rows; nothing where rows are independent."""
     if result.clustering is None:
         return []
@@ -475,15 +488,16 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[: MAX_NAMES - 2])}, ... {names[-1]} ({len(names)} in all)"
 
 
-def _warnings_and_notes(warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
-    return [*(f"  ! {warning}" for warning in warnings), *(f"  note: {note}" for note in notes)]
-
-
-def _entry(name: str, text: str, width: int) -> list[str]:
-    room = max(width - TITLE, 20)
-    first, *rest = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    return [f"  {name:<{TITLE - 2}}{first}", *(f"{'':{TITLE}}{line}" for line in rest)]
-
-
-def _paragraphs(texts: Iterable[str], width: int) -> list[str]:
-    return [line for text in texts for line in wrapped(text, width - 2, "  ")]
+@document_of.register
+def _(result: ReliabilityCurve) -> Document:
+    rows = [
+        (
+            f"{row['rows']:,}",
+            *(number(row[name], ".3f") for name in ("predicted", "observed")),
+            interval(row["lower"], row["upper"], ".3f"),
+            number(row["gap"], "+.3f"),
+        )
+        for row in result.to_arrow().to_pylist()
+    ]
+    head = ("rows", "predicted", "observed", "interval", "gap")
+    return Document("Reliability curve", [Table(head, rows), Notes([GAP])])

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from itrust._core import counted, wrapped
-from itrust.auditing import Audit, Check, Gate, Margin, Overturning, Untold, Verdict
+from itrust._core import counted
+from itrust.auditing import Audit, Check, Gate, Margin, Untold, Verdict
 from itrust.overturn import (
     FlippedLabels,
     NumberRobustness,
@@ -16,13 +16,11 @@ from itrust.overturn import (
     Robustness,
     Tipping,
 )
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import seconds
+from itrust.render.document import Document, Notes, Section, Table, document_of, noted, seconds
 from itrust.render.text.tasks import task_words
 from itrust.tasks import TaskFinding
 
 TITLE = "What would overturn this"
-ONE_LINE = 10_000  # characters: what is wrapped later
 NAMES = {
     "selection": "selection",
     "label_error": "label error",
@@ -111,17 +109,6 @@ def prudence_sentence(found: PrudentResult, alpha: float) -> str:
     return f"sums of labels alone {shown} that probabilities are too low somewhere ({_test(found)})"
 
 
-def prudence_words(found: PrudentResult) -> str:
-    """Give the p-value of the question of prudence as that of a test.
-
-    Examples
-    --------
-    >>> prudence_words(PrudentResult(0.005, None, 0))
-    'test of whether probabilities are too low somewhere: p = 0.005'
-    """
-    return f"test of whether probabilities are too low somewhere: {_test(found)}"
-
-
 def _test(found: PrudentResult) -> str:
     return f"p = {found.pvalue:.3g}"
 
@@ -168,48 +155,43 @@ def number_sentence(found: NumberRobustness) -> str:
     return f"{told}; no flipped labels would make it undecided"
 
 
-@as_text.register
-def number_told(found: NumberRobustness, width: int = WIDTH) -> str:
-    """Give the number and what would overturn the finding about it."""
-    return "\n".join(
-        wrapped(f"{task_words(found.task)}: {number_sentence(found)}", width, "", "  ")
-    )
+@document_of.register
+def _(result: NumberRobustness) -> Document:
+    return Document(f"{task_words(result.task)}: {number_sentence(result)}")
 
 
-@as_text.register
-def _(result: Tipping, width: int = WIDTH) -> str:  # noqa: ARG001
-    return f"{NAMES[result.kind]}: {violation_sentence(result)}"
+@document_of.register
+def _(result: Tipping) -> Document:
+    return Document(f"{NAMES[result.kind]}: {violation_sentence(result)}")
 
 
-@as_text.register
-def _(result: PrudentResult, width: int = WIDTH) -> str:  # noqa: ARG001
-    return prudence_words(result)
+@document_of.register
+def _(result: PrudentResult) -> Document:
+    return Document(f"test of whether probabilities are too low somewhere: {_test(result)}")
 
 
-@as_text.register
-def _(result: Robustness, width: int = WIDTH) -> str:
+@document_of.register
+def _(result: Robustness) -> Document:
     exact = f"exact; {counted(result.checks, 'check')}, adjusted for all of them"
+    findings = [own.finding for own in result.violations if own.finding is not None]
     rows = [
         ("rows", f"{result.n:,}"),
         ("covariates", ", ".join(result.names) or "none"),
         ("calibrated?", f"p = {result.pvalue:.3g}   ({exact})"),
+        *(("carried by", str(finding)) for finding in findings[:1]),
         *((NAMES[tipping.kind], violation_sentence(tipping)) for tipping in result.violations),
         ("prudence", prudence_sentence(result.prudence, result.alpha)),
-        *(("number", as_text(number, ONE_LINE)) for number in result.numbers),
+        *(("number", str(number)) for number in result.numbers),
         ("made with", f"{result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"),
     ]
-    told = [tipping.finding for tipping in result.violations if tipping.finding is not None]
-    if told:
-        rows.insert(3, ("carried by", str(told[0])))
-    lines = [f"What would overturn it?   (alpha = {result.alpha:g})", ""]
-    for name, text in rows:
-        lines += wrapped(f"{name:<15}  {text}", width, "  ", " " * 17)
-    marked = [*(f"! {said}" for said in result.warnings), *(f"note: {n}" for n in result.notes)]
-    return "\n".join([*lines, *(line for text in marked for line in wrapped(text, width, "  "))])
+    return Document(
+        f"What would overturn it?   (alpha = {result.alpha:g})",
+        [Table(("", ""), rows), noted(result.notes, result.warnings)],
+    )
 
 
-def overturning_lines(audit: Audit) -> list[str]:
-    """Say what would overturn an audit, line by line."""
+def overturning_sections(audit: Audit) -> list[Section]:
+    """Say what would overturn an audit, unless that was left out."""
     found = audit.robustness
     if found is None:
         return []
@@ -217,18 +199,16 @@ def overturning_lines(audit: Audit) -> list[str]:
     lines += [f"{NAMES[own.kind]}: {violation_sentence(own, audit)}" for own in found.violations]
     if found.prudence is not None:
         lines.append(f"prudence: {prudence_sentence(found.prudence, audit.alpha)}")
-    lines += judged_with(found, audit.n)
-    for own, task in zip(found.numbers, audit.tasks, strict=True):
-        lines.append(f"{task_words(own.task, task.positives)}: {number_sentence(own)}")
-    return lines
-
-
-def judged_with(found: Overturning, n: int) -> list[str]:
-    """Say on how many rows and with how many draws violations were judged."""
-    if not found.draws:
-        return []
-    rows = f"{found.rows:,} random rows of {n:,}" if found.rows < n else f"all {n:,} rows"
-    return [f"judged on {rows} with {counted(found.draws, 'draw')}"]
+    if found.draws:
+        which = f"all {audit.n:,} rows"
+        if found.rows < audit.n:
+            which = f"{found.rows:,} random rows of {audit.n:,}"
+        lines.append(f"judged on {which} with {counted(found.draws, 'draw')}")
+    lines += [
+        f"{task_words(own.task, task.positives)}: {number_sentence(own)}"
+        for own, task in zip(found.numbers, audit.tasks, strict=False)
+    ]
+    return [Section("robustness", TITLE, [Notes(lines)])] if lines else []
 
 
 def untold_words(why: Untold) -> str:

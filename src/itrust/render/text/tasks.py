@@ -1,15 +1,34 @@
-"""Tasks as plain text: what a model does to a number, and estimates on a population."""
+"""Numbers in words: what a model does to them, and what to report of a population."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, wrapped
+from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, sentence
 from itrust.balance import shares_of
 from itrust.data import Everywhere, Predicate
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.balance import gap_words, percent, resemblance_warnings
+from itrust.render.document import (
+    Document,
+    Notes,
+    Section,
+    Sentence,
+    Table,
+    document_of,
+    interval,
+    noted,
+    spelt,
+)
+from itrust.render.text.balance import (
+    difference_words,
+    effective_words,
+    gap_words,
+    percent,
+    resemblance_sentence,
+    resemblance_warnings,
+    unlike_words,
+)
 from itrust.tasks import (
     BestReason,
     Coefficient,
@@ -22,8 +41,10 @@ from itrust.tasks import (
     Named,
     Quantity,
     Ratio,
+    RefusedTask,
     Task,
     TaskEstimate,
+    TaskEstimates,
     TaskFinding,
     TaskResult,
     label_apart,
@@ -37,32 +58,38 @@ WAYS = {
     "transported": "transported",
     "labelled": "labels alone",
 }
+OUTSIDE, INSIDE, NONE = "differs from the plug-in", "near the plug-in", "no number to report"
+UNLESS, SAME_ROWS = "what you would have published", "on the same rows"
 LEAST_PVALUE = 1e-4
 REGRESSIONS = {"logit": "logistic", "identity": "linear", "log": "log-linear"}
 SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
-@as_text.register
-def _(result: TaskResult, width: int = WIDTH) -> str:
+@document_of.register
+def _(result: TaskResult) -> Document:
+    numbers = []
+    if result.withheld is None:
+        bias, ends = bias_text(result)
+        plugin, labels = task_values(result)
+        numbers = [
+            ("with probabilities", plugin),
+            ("with labels", labels),
+            ("bias", f"{bias}   ({ends})"),
+            ("p-value", f"{pvalue_words(result.pvalue)}   (H0: no bias for this task)"),
+        ]
     rows = [
-        *([] if result.withheld is not None else _numbers(result)),
+        *numbers,
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
-    lines = wrapped(task_title(result), width, "", "  ")
-    for name, text in rows:
-        lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
-    return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])
+    notes = Notes([TASK_SIGN, *noted(result.notes).lines])
+    return Document(task_title(result), [Table(("", ""), rows), notes])
 
 
-def _numbers(result: TaskResult) -> list[tuple[str, str]]:
-    bias, interval = bias_text(result)
-    return [
-        ("with probabilities", _value(result, result.plugin)),
-        ("with labels", _value(result, result.from_labels)),
-        ("bias", f"{bias}   ({interval})"),
-        ("p-value", f"{pvalue_words(result.pvalue)}   (H0: no bias for this task)"),
-    ]
+def task_values(result: TaskResult) -> tuple[str, str]:
+    """With probabilities and with labels, with the digits that the interval can tell."""
+    ends = result.lower, result.upper
+    return rounded(result.plugin, *ends), rounded(result.from_labels, *ends)
 
 
 def task_title(result: TaskResult) -> str:
@@ -160,11 +187,9 @@ def _where(rows: Predicate) -> str:
 
 def bias_text(result: TaskResult) -> tuple[str, str]:
     """The bias of a number and its interval, with the digits that the interval can tell."""
-    told = [
-        rounded(value, result.lower, result.upper, "+")
-        for value in (result.bias, result.lower, result.upper)
-    ]
-    return told[0], f"{told[1]} to {told[2]}"
+    ends = result.lower, result.upper
+    bias, lower, upper = (rounded(value, *ends, "+") for value in (result.bias, *ends))
+    return bias, f"{lower} to {upper}"
 
 
 def pvalue_words(pvalue: float) -> str:
@@ -174,10 +199,6 @@ def pvalue_words(pvalue: float) -> str:
     ('0.0558', 'below 0.0001')
     """
     return "below 0.0001" if pvalue < LEAST_PVALUE else f"{pvalue:.3g}"
-
-
-def _value(result: TaskResult, value: float) -> str:
-    return rounded(value, result.lower, result.upper)
 
 
 def task_sentence(result: TaskResult) -> str:
@@ -223,32 +244,35 @@ def _open(result: TaskResult) -> str:
     return f"{told}; about {result.rows_needed:,} labelled rows like these would decide, {then}"
 
 
-@as_text.register
-def _(result: Estimate, width: int = WIDTH) -> str:  # noqa: ARG001
-    return f"{result.value:.5g}  {ends_text(result)}, if {result.assumes}"
+@document_of.register
+def _(result: Estimate) -> Document:
+    ends = interval(result.lower, result.upper, ".5g")
+    return Document(f"{result.value:.5g}  ({ends}), if {result.assumes}")
 
 
-@as_text.register
-def _(result: TaskEstimate, width: int = WIDTH) -> str:
-    names = max(map(len, WAYS.values()))
-    lines = [
-        f"{'>' if name == result.best_way else ' '} {WAYS[name]:<{names}} {way.value:>10.5g}  "
-        f"{ends_text(way):<22}  if {way.assumes}"
+@document_of.register
+def _(result: TaskEstimate) -> Document:
+    rows = f"{result.size:,} rows without labels{_without(result.excluded)}"
+    warnings = [f"warning: {text}" for text in resemblance_warnings(result.resemblance)]
+    notes = noted([*estimate_notes(result), *result.notes]).lines
+    return Document(
+        f"{result.task} on {rows}, {result.n:,} with",
+        [_ways(result), Notes([recommendation(result), *warnings, *notes])],
+    )
+
+
+def _ways(result: TaskEstimate) -> Table:
+    """All ways of estimating a number, and what each assumes."""
+    rows = [
+        (
+            ">" if name == result.best_way else "",
+            WAYS[name],
+            with_interval(result, way),
+            f"if {way.assumes}",
+        )
         for name, way in result.ways.items()
     ]
-    head = "\n".join(wrapped(estimate_head(result), width, "", "  "))
-    said = [recommendation(result)]
-    said += [f"warning: {text}" for text in resemblance_warnings(result.resemblance)]
-    said += [f"note: {note}" for note in (*estimate_notes(result), *result.notes)]
-    for text in said:
-        lines += wrapped(text, width, "  ", "    ")
-    return "\n".join([head, *lines])
-
-
-def estimate_head(result: TaskEstimate) -> str:
-    """What is estimated on which rows."""
-    rows = f"{result.size:,} rows without labels{_without(result.excluded)}"
-    return f"{result.task} on {rows}, {result.n:,} with"
+    return Table(("", "", "", ""), rows)
 
 
 def population_words(size: int, excluded: int | None) -> str:
@@ -308,6 +332,123 @@ def estimate_notes(result: TaskEstimate) -> list[str]:
     return told
 
 
-def ends_text(way: Estimate) -> str:
-    """The interval of an estimate."""
-    return f"({way.lower:.5g} to {way.upper:.5g})"
+def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
+    """All that was found about numbers and rows, in values and in words."""
+    looked = found.resemblance
+    alike = {
+        **looked.to_dict(),
+        "compared": [{**one.to_dict(), "text": difference_words(one)} for one in looked.compared],
+        "sentence": resemblance_sentence(looked),
+        "warnings": resemblance_warnings(looked),
+    }
+    return {
+        "n": looked.n,
+        "population": looked.size,
+        "excluded": found.excluded,
+        "resemblance": alike,
+        "estimates": [_estimate_facts(own) for own in found.estimates],
+        "refused": [
+            {
+                "task": str(own.task),
+                "title": task_words(own.task),
+                "formula": own.task.formula,
+                "reason": refusal_sentence(own),
+            }
+            for own in found.refused
+        ],
+    }
+
+
+def refusal_sentence(own: RefusedTask) -> str:
+    """Why a number cannot be given, without a full stop."""
+    return sentence(own.error)
+
+
+def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
+    facts = {**dict.fromkeys(WAYS), **own.to_dict()}
+    del facts["resemblance"]
+    return {
+        **facts,
+        "title": task_words(own.task),
+        "formula": own.task.formula,
+        "scope": scope_words(own),
+        "finding": finding_of(own),
+        "sentence": recommendation(own),
+        "plugin_sentence": plugin_sentence(own),
+        "notes": [*estimate_notes(own), *own.notes],
+    }
+
+
+def finding_of(own: TaskEstimate) -> str:
+    """Whether the number that would have been published differs from the one to report."""
+    if own.best is None:
+        return NONE
+    return INSIDE if own.best.lower <= own.plugin.value <= own.best.upper else OUTSIDE
+
+
+def told_value(own: TaskEstimate, value: float) -> str:
+    """A value with the digits that the interval of the recommended estimate can tell."""
+    way = own.best or own.labelled
+    return rounded(value, way.lower, way.upper)
+
+
+def with_interval(own: TaskEstimate, way: Estimate) -> str:
+    """An estimate and its interval, such as "0.41 (0.38 to 0.44)"."""
+    value, low, high = (told_value(own, v) for v in (way.value, way.lower, way.upper))
+    return f"{value} ({low} to {high})"
+
+
+def plugin_sentence(own: TaskEstimate) -> str:
+    """Say what probabilities in place of labels give, and whether that is near."""
+    value = told_value(own, own.plugin.value)
+    told = f"plug-in, {UNLESS if own.excluded == 0 else SAME_ROWS}: {value}"
+    if own.best is None:
+        return told
+    off = own.plugin.value - own.best.value
+    size = rounded(abs(off), own.best.lower, own.best.upper)
+    if float(size.replace(",", "")) == 0:
+        return f"{told}, the same to these digits"
+    side = "higher" if off > 0 else "lower"
+    where = "within the interval" if finding_of(own) == INSIDE else "outside the interval"
+    return f"{told}, {side} by {size}, {where}"
+
+
+@document_of.register
+def _(result: TaskEstimates) -> Document:
+    looked = result.resemblance
+    rows = population_words(looked.size, result.excluded)
+    cover = f"intervals cover {100 * (1 - result[0].alpha):.4g} %" if result.estimates else ""
+    alike = [
+        resemblance_sentence(looked),
+        *map(difference_words, looked.differences),
+        unlike_words(looked),
+        effective_words(looked),
+        *noted(looked.notes).lines,
+    ]
+    left = [
+        f"{task_words(own.task)}: no estimate. {refusal_sentence(own)}" for own in result.refused
+    ]
+    if result.withheld:
+        names = ", ".join(spelt(str(task)) for task in result.withheld)
+        left.append(f"withheld, for they would tell of fewer than {result.min_cell} rows: {names}")
+    return Document(
+        f"{counted(len(result), 'number')} for {rows}, from {looked.n:,} labelled rows",
+        [
+            Sentence(cover),
+            Section("rows", "Are the labelled rows like the population?", [Notes(alike)]),
+            *map(_number, result.estimates),
+            Notes(left),
+        ],
+    )
+
+
+def _number(own: TaskEstimate) -> Section:
+    """The number in words with its recommended value, or that there is none, and why."""
+    scope = scope_words(own)
+    title = f"{task_words(own.task)}{scope and ', '}{scope}"
+    value = NONE
+    if own.best is not None and own.best_way is not None:
+        value = f"{with_interval(own, own.best)}, {WAYS[own.best_way]}"
+    said = Notes([recommendation(own), plugin_sentence(own)])
+    notes = noted([*estimate_notes(own), *own.notes])
+    return Section("number", f"{title}: {value}", [said, _ways(own), notes])

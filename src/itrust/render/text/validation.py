@@ -1,14 +1,13 @@
-"""What validators print, as plain text: what each statistic asks, and what it cannot see."""
+"""What validators print, in words: what each statistic asks, and what it cannot see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from itrust._core import counted, wrapped
-from itrust.calibration import Grade, Validation, ValidationStatistic
-from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import fitted, spelt
+from itrust._core import counted
+from itrust.calibration import Validation, ValidationStatistic
+from itrust.render.document import Document, Notes, Table, document_of
 
 if TYPE_CHECKING:
     from itrust.auditing import Audit
@@ -174,49 +173,45 @@ def calibrated_value(own: ValidationStatistic | Mapping[str, Any]) -> str:
     return number(found["expected"])
 
 
-@as_text.register
-def _(result: Validation, width: int = WIDTH) -> str:
-    lines = [*wrapped(validation_head(result.to_dict()), width), ""]
-    names = max(len(TITLES[own.name]) for own in result)
-    lines.append(
-        f"{'statistic':<{names}} {'value':>9}  {'interval':<18} {'calibrated':>10} {'p':>8} "
-        f"{'exact p':>8}"
-    )
-    for own in result:
-        ends = "" if own.lower is None else f"{number(own.lower)} to {number(own.upper)}"
-        lines.append(
-            f"{TITLES[own.name]:<{names}} {number(own.value):>9}  {ends:<18} "
-            f"{calibrated_value(own):>10} {chance(own.pvalue):>8} {chance(own.exact_pvalue):>8}"
+@document_of.register
+def _(result: Validation) -> Document:
+    statistics = [
+        (
+            TITLES[own.name],
+            number(own.value),
+            "" if own.lower is None else f"{number(own.lower)} to {number(own.upper)}",
+            calibrated_value(own),
+            chance(own.pvalue),
+            chance(own.exact_pvalue),
         )
-    lines += ["", *_grade_lines(result.grades)]
-    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'act on all':>10} {'rows':>9}"]
-    lines += [
-        f"{own.threshold:>9g} {number(own.net_benefit):>12} {number(own.treat_all):>10} "
-        f"{own.rows:>9,}"
+        for own in result
+    ]
+    grades = [
+        (
+            own.name,
+            f"{own.rows:,}",
+            f"{own.events:,}",
+            *(number(rate) for rate in (own.predicted, own.observed)),
+            *(chance(pvalue) for pvalue in (own.binomial, own.jeffreys, own.adjusted)),
+        )
+        for own in result.grades
+    ]
+    decision = [
+        (f"{own.threshold:g}", number(own.net_benefit), number(own.treat_all), f"{own.rows:,}")
         for own in result.decision
     ]
-    notes = [*validation_notes(result.to_dict()), ALONE]
-    lines += ["", *(line for note in notes for line in wrapped(note, width, "", "  "))]
-    return fitted("\n".join(lines), width)
-
-
-def _grade_lines(grades: Sequence[Grade]) -> list[str]:
-    if not grades:
-        return ["no grade has enough rows to be shown"]
-    names = min(max(len("grade"), *(len(spelt(own.name)) for own in grades)), 24)
-    head = (
-        f"{'grade':<{names}} {'rows':>9} {'events':>8} {'predicted':>9} {'observed':>9} "
-        f"{'binomial':>9} {'Jeffreys':>9} {'adjusted':>9}"
+    rates = ("grade", "rows", "events", "predicted", "observed", "binomial", "Jeffreys", "adjusted")
+    found = result.to_dict()
+    none = [] if grades else ["no grade has enough rows to be shown"]
+    return Document(
+        validation_head(found),
+        [
+            Table(("statistic", "value", "interval", "calibrated", "p", "exact p"), statistics),
+            Table(rates, grades),
+            Table(("threshold", "net benefit", "act on all", "rows"), decision),
+            Notes([*none, *validation_notes(found), ALONE]),
+        ],
     )
-    return [
-        head,
-        *(
-            f"{spelt(own.name)[:names]:<{names}} {own.rows:>9,} {own.events:>8,} "
-            f"{number(own.predicted):>9} {number(own.observed):>9} {chance(own.binomial):>9} "
-            f"{chance(own.jeffreys):>9} {chance(own.adjusted):>9}"
-            for own in grades
-        ),
-    ]
 
 
 def validation_head(found: Mapping[str, Any]) -> str:

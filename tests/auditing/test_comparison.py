@@ -8,6 +8,7 @@ import itrust as it
 from itrust._core import InputError
 from itrust.auditing import Comparison
 from itrust.auditing.comparison import _score_differences
+from itrust.render import as_text
 from itrust.tasks import FEW_NOTE
 from oracles import plausible
 
@@ -108,7 +109,7 @@ def test_labels_that_were_called_impossible_have_no_difference_in_log_loss():
     assert np.isnan(loss.value)
     assert not loss.clear
     assert "the first model called 3 labels impossible" in loss.note
-    assert "log loss: sure - fair no difference, the log loss is infinite" in str(found)
+    assert loss.note in " ".join(as_text(found, 200).split())
     assert "infinite" in found._repr_html_()
     told = found.to_dict()
     assert told["differences"][1]["value"] is None

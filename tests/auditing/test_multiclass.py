@@ -114,7 +114,7 @@ def test_every_surface_tells_the_same(audit):
             own = own[int(step)] if isinstance(own, list) else own[step]
         assert value == ("" if own is None else json.dumps(own)), path
     for part in shown.parts:
-        assert f"predicted {part.mean.predicted:.3f}, observed {part.mean.observed:.3f}" in flat
+        assert f"{part.mean.predicted:.3f} {part.mean.observed:.3f}" in flat
     assert facts["shown_classes"] == [str(name) for name in shown.shown_classes]
 
 
@@ -555,7 +555,7 @@ def test_rows_of_clusters_are_audited_by_the_design(sample):
     refused = it.audit(it.MulticlassSample(labels, sample.p, rows, **few), draws=199, rng=0)
     assert refused.verdict is it.Verdict.INCONCLUSIVE
     assert "no p-value" in refused.sentence
-    assert "p none" in str(refused)
+    assert str(refused).count(" none\n") == len(NAMES)
 
 
 def test_a_row_of_weight_0_counts_nothing_even_where_its_label_was_impossible():

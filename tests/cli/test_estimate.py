@@ -112,7 +112,7 @@ def test_the_text_says_first_whether_rows_are_alike_and_then_what_to_report(file
     for own in files["facts"]["estimates"]:
         assert own["sentence"].split(":")[0] in text
         assert own["plugin_sentence"].split(",")[0] in text
-    assert text.count("> transported") == 2
+    assert text.count(">  transported") == 2
     assert "who is labelled depends on" in text
     assert "page.html" in files["log"]
     assert "page.html" not in text
@@ -159,9 +159,9 @@ def test_a_population_in_parts_of_another_format_gives_the_same_numbers(files):
 def test_lines_fit_a_narrow_terminal():
     found = in_python()
     for width in (40, 80):
-        lines = it.render.text.estimates_told(found, width).splitlines()
+        lines = it.render.as_text(found, width).splitlines()
         assert max(map(len, lines)) <= width
-        assert sum("> transported" in line for line in lines) == 2
+        assert sum(line.split()[:2] == [">", "transported"] for line in lines) == 2
 
 
 def test_known_probabilities_of_labelling_are_taken_and_all_means_columns_of_both():

@@ -10,6 +10,7 @@ from itrust.recalibrate import RecalibrationTable
 from itrust.render.document import (
     Document,
     Notes,
+    Section,
     Sentence,
     Table,
     document_of,
@@ -171,20 +172,20 @@ def _(result: RecalibrationTable) -> Document:
         for m in result
     ]
     head = ("method", "Brier", "log loss", "ECE", "MCE", "KLCE^2", "p-value", "seconds")
-    slices = [
-        f"{m.name}: {m.slice.rule}, bias at least {m.slice.at_least:+.3f}"
-        for m in result
-        if m.slice
-    ]
-    if slices:
-        slices.insert(0, "worst confirmed slice, judged on half of the rows:")
-    elif not result.of_classes:  # of which no slices are searched
-        slices = ["no confirmed slices"]
+    slices: list[Section] = []
+    if not result.of_classes:  # of which none are searched
+        rules = [
+            f"{m.name}: {m.slice.rule}, bias at least {m.slice.at_least:+.3f}"
+            for m in result
+            if m.slice
+        ]
+        title = "worst confirmed slice, judged on half of the rows"
+        slices = [Section("slices", title, [Notes(rules or ["none"])])]
     made = (
         f"fitted on {result.calibration_rows:,} rows, judged on {result.test_rows:,} others; "
         f"p-values from {result.draws} draws, seed {result.seed}"
     )
     return Document(
         f"{counted(len(rows), 'method')} of recalibration",
-        [Table(head, rows), Notes([*slices, *result.notes, made])],
+        [Table(head, rows), *slices, Notes([*result.notes, made])],
     )

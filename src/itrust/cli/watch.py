@@ -109,11 +109,11 @@ def _start(options: Options) -> int:
 
 def _go_on(options: Options, place: Path, log: Log) -> int:
     """Another model in a watch that is there; what is not said of columns is as it was."""
-    with held(place, log) as state:
-        watch, kept = read_state(place, state.text)
+    with held(place, log) as write:
+        watch, kept = read_state(place)
         _refuse_other_promises(options, watch)
         named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
-        asked = replace(options, values={**ABSENT, **options.values, **kept.options, **named})
+        asked = replace(options, values={**ABSENT, **options.values, **kept.values, **named})
         kinds = carried_over(kept.kinds, asked)
         form = replace(text_form(asked), texts=text_columns(kinds))
         with opened(options, form=form) as source:
@@ -126,7 +126,7 @@ def _go_on(options: Options, place: Path, log: Log) -> int:
             new = _remembered(watch, source, asked, roles, covariates, rows)
             kept = replace(new, waiting=kept.waiting)
             watch = watch.with_source(kept.to_dict())
-            state.replace({place: writer_of(lambda: text_of(watch))})
+            write({place: writer_of(lambda: text_of(watch))})
     return _told(options, watch_report(watch, waiting=kept.waiting), log)
 
 
@@ -204,9 +204,9 @@ def _update(options: Options) -> int:
     checked_count(options.min_cell, "min_cell")
     place = state_place(options)
     refuse_bad_places(options)
-    with held(place, log) as state:
-        watch, kept = read_state(place, state.text)
-        asked = replace(options, command=WATCH_START, values=kept.options)
+    with held(place, log) as write:
+        watch, kept = read_state(place)
+        asked = replace(options, command=WATCH_START, values=kept.values)
         form = replace(text_form(asked), texts=text_columns(kept.kinds))
         with opened(options, form=form) as source:
             name = batch_name(options, source, watch)
@@ -235,7 +235,7 @@ def _update(options: Options) -> int:
             )
             writers = _writers(options, report)
             # The state last: where the command is killed before it, the same update goes again.
-            state.replace({**writers, place: writer_of(lambda: text_of(watch))})
+            write({**writers, place: writer_of(lambda: text_of(watch))})
     return _told(options, report, log)
 
 

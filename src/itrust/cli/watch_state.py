@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +17,27 @@ import pyarrow as pa
 import itrust as it
 from itrust._core import (
     Argument,
+    ByName,
+    EntryShape,
     FloatArray,
     InputError,
+    Made,
+    OneWord,
+    Record,
     Setting,
+    Text,
     Write,
     counted,
     listed,
     printable,
     speaking,
+    tuple_of,
+    unfit,
     write_all,
 )
 from itrust.cli.console import CALLED, Log, ShellDoor
 from itrust.cli.inputs import SPOOLED, InputFiles
-from itrust.cli.options import BY_KEY, Kind, Options, is_of_the_start
+from itrust.cli.options import BY_KEY, WATCH_START, Kind, Options, is_of_the_start
 from itrust.cli.roles import FileRoles, said_of_columns, split_names
 from itrust.data import (
     FORMATS,
@@ -78,11 +86,6 @@ def date_order(source: InputFiles) -> str | None:
         if isinstance(kind, Delimited) and (order := kind.dialect(path).order) is not None:
             return order
     return None
-
-
-def are_kinds(found: Any) -> bool:
-    """Whether something is what `kinds_of` gives."""
-    return isinstance(found, dict) and all(own in (TEXT, CODES, NUMBER) for own in found.values())
 
 
 def text_columns(kinds: ColumnKinds) -> tuple[str, ...]:
@@ -196,9 +199,9 @@ def _of_the_start(argument: str) -> bool:
 
 
 DIGITS = 8  # of a level
-MAX_DIGITS = 40_000  # of all categories; the widest ones are not looked at where there are more
+MAX_LEVELS = 5_000  # of all categories; the widest ones are not looked at where there are more
 MAX_NAMED = 5
-Levels = Mapping[str, str]  # by category, the digits of all its levels
+Levels = Mapping[str, tuple[str, ...]]  # by category, the digits of its levels
 
 
 def salt_of(watch: Watch) -> bytes:
@@ -207,28 +210,16 @@ def salt_of(watch: Watch) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def levels_of(rows: Any, salt: bytes) -> dict[str, str]:
+def levels_of(rows: Any, salt: bytes) -> dict[str, tuple[str, ...]]:
     """The levels that occur in some rows, by category, as far as there is room for them."""
     found = {
-        own.name: "".join(sorted(_digits(own.name, text, salt) for text in _counts(own)))
+        own.name: tuple(sorted(_digits(own.name, text, salt) for text in _counts(own)))
         for own in rows.columns
         if own.is_category
     }
-    kept, room = {}, MAX_DIGITS
-    for name in sorted(found, key=lambda name: len(found[name])):
-        room -= len(found[name])
-        if room < 0:
-            break
-        kept[name] = found[name]
-    return kept
-
-
-def is_levels(found: Any) -> bool:
-    """Whether something is what `levels_of` gives."""
-    return isinstance(found, dict) and all(
-        isinstance(own, str) and len(own) % DIGITS == 0 and set(own) <= set("0123456789abcdef")
-        for own in found.values()
-    )
+    narrow = sorted(found, key=lambda name: len(found[name]))
+    total = np.cumsum([len(found[name]) for name in narrow])
+    return {name: found[name] for name, n in zip(narrow, total, strict=True) if n <= MAX_LEVELS}
 
 
 def new_level_notes(rows: Any, known: Levels, salt: bytes, min_cell: int) -> list[str]:
@@ -240,8 +231,7 @@ def new_level_notes(rows: Any, known: Levels, salt: bytes, min_cell: int) -> lis
     for column in rows.columns:
         if not column.is_category or column.name not in known:
             continue
-        digits = known[column.name]
-        reference = {digits[k : k + DIGITS] for k in range(0, len(digits), DIGITS)}
+        reference = set(known[column.name])
         new = {
             text: n
             for text, n in _counts(column).items()
@@ -366,8 +356,14 @@ def closing_of(
     """
     column = asked.date_column
     if column is None:
-        _refuse_windows(options)
-        return Closing(asked.where)
+        if options.closed_before is None:
+            return Closing(asked.where)
+        raise InputError(
+            "{argument} needs the column that says when outcomes are known; this watch was "
+            "started without {date_column}",
+            argument="closed_before",
+            details={"date_column": Setting("date_column", ...)},
+        )
     end = np.inf if options.closed_before is None else _asked_day(options.closed_before)
     before = date_text(end) if np.isfinite(end) else None
     since = _waits_since(waiting, batch, options.late)
@@ -376,9 +372,21 @@ def closing_of(
     inside = days[(days >= start) & (days < end)]
     waits, known = int((days >= end).sum()), int((days < start).sum())
     if waits and batch.text is None:
-        _refuse_unnamed(before)
+        raise InputError(
+            "some rows are not closed before {value}; name the batch ({name}), so that they are "
+            "known when they enter later",
+            argument="closed_before",
+            value=before,
+            details=NAME,
+        )
     if inside.size < 2:
-        _refuse_few(source, inside.size, before)
+        closing = "only 1 row" if inside.size else "no row"
+        raise InputError(
+            f"{closing} of {{file}} closes in this time, and a batch has 2 or more, so there is "
+            "nothing to count yet; take rows in later, together with others",
+            argument="closed_before" if before is not None else "date_column",
+            file=source.name,
+        )
     left_out = {
         f"of {source.name} without {column!r}: left out": lacking,
         f"of {source.name} not closed before {before}: left out, to enter late": waits,
@@ -390,43 +398,6 @@ def closing_of(
         waits,
         before,
         tuple(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n),
-    )
-
-
-def _refuse_windows(options: Options) -> None:
-    """Refuse what is about dates in a watch that knows of none."""
-    if options.closed_before is not None:
-        raise InputError(
-            "{argument} needs the column that says when outcomes are known; this watch was "
-            "started without {date_column}",
-            argument="closed_before",
-            details={"date_column": Setting("date_column", ...)},
-        )
-
-
-def _refuse_unnamed(before: str | None) -> NoReturn:
-    raise InputError(
-        "some rows are not closed before {value}; name the batch ({name}), so that they are known "
-        "when they enter later",
-        argument="closed_before",
-        value=before,
-        details=NAME,
-    )
-
-
-def _refuse_few(source: InputFiles, count: int, before: str | None) -> NoReturn:
-    argument = "closed_before" if before is not None else "date_column"
-    if not count:
-        raise InputError(
-            "no row of {file} closes in this time, so there is nothing to count",
-            argument=argument,
-            file=source.name,
-        )
-    raise InputError(
-        "only 1 row of {file} closes in this time, and a batch has 2 or more; take it in later, "
-        "together with others",
-        argument=argument,
-        file=source.name,
     )
 
 
@@ -606,7 +577,7 @@ def state_place(options: Options) -> Path:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What the state keeps for the command."""
+    """What the state keeps for the command: options that were given or settled, and more."""
 
     options: Mapping[str, Any]
     waiting: tuple[Waiting, ...] = ()
@@ -631,47 +602,18 @@ class Remembered:
             "weights": roles.weights,
             "cluster": roles.cluster,
         }
-        return cls({**ABSENT, **typed}, levels=levels, kinds=kinds)
+        given = {name: value for name, value in typed.items() if value not in (None, (), [])}
+        return cls(given, levels=levels, kinds=kinds)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The options as the start of a watch takes them."""
+        usual = {name: BY_KEY[name].default_in(WATCH_START) for name in KEPT}
+        return {**ABSENT, **usual, **self.options}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
-        kept = {name: self.options[name] for name in KEPT}
-        plain = {k: list(v) if isinstance(v, tuple | list) else v for k, v in kept.items()}
-        return {
-            "command": "itrust watch",
-            "options": {name: value for name, value in plain.items() if value not in (None, [])},
-            "waiting": [dict(vars(own)) for own in self.waiting],
-            "levels": dict(self.levels),
-            "kinds": dict(self.kinds),
-        }
-
-    @classmethod
-    def read(cls, found: Mapping[str, Any], place: Path) -> Remembered:
-        """Check what a file says, which anybody may have changed."""
-        if not found:
-            raise InputError(
-                "{argument}: {file} keeps a watch that was begun in Python and does not say which "
-                "columns are what; go on with it there, by Watch.load and update",
-                argument="state",
-                file=str(place),
-            )
-        options, waiting = found.get("options"), found.get("waiting")
-        if not isinstance(options, dict) or not isinstance(waiting, list):
-            _damaged(place, "it does not say which columns are what")
-        values: dict[str, Any] = {name: BY_KEY[name].default for name in KEPT}
-        for name, value in options.items():
-            if name not in KEPT or not _fits(name, value):
-                _damaged(place, f"what it says of {str(name)[:40]!r} is no option of this command")
-            values[name] = tuple(value) if isinstance(value, list) else value
-        several = (name for name in KEPT if BY_KEY[name].kind is Kind.SEVERAL)
-        values |= {name: values[name] or () for name in several}
-        if len(values["prob"]) != 1 or not values["label"] or not values["on"]:
-            _damaged(place, "it does not say which columns are what")
-        rows = tuple(_waiting(own, place) for own in waiting)
-        levels, kinds = found.get("levels", {}), found.get("kinds", {})
-        if not is_levels(levels) or not are_kinds(kinds):
-            _damaged(place, "what it says of levels and kinds of columns cannot be read")
-        return cls({**ABSENT, **values}, rows, levels, kinds)
+        return REMEMBERED.write(self)
 
     def after(self, closing: Closing, batch: BatchName) -> Remembered:
         """What waits after a batch was taken in."""
@@ -684,64 +626,46 @@ class Remembered:
         return replace(self, waiting=(*others, new)[-MAX_WAITING:])
 
 
-def _fits(name: str, value: Any) -> bool:
+def _kept_shape(name: str) -> EntryShape:
     option = BY_KEY[name]
     if option.kind is Kind.SEVERAL:
-        return isinstance(value, list) and all(isinstance(part, str) for part in value)
-    return isinstance(value, str) and (not option.choices or value in option.choices)
+        return tuple_of(Text(), at_least=1)
+    return OneWord(option.choices) if option.choices else Text()
 
 
-def _waiting(found: Any, place: Path) -> Waiting:
-    kinds = {"name": str, "rows": int, "closed_before": str, "segment": int}
-    sound = isinstance(found, dict) and found.keys() == kinds.keys()
-    if not sound or not all(type(found[key]) is kind for key, kind in kinds.items()):
-        _damaged(place, "what it says of rows that wait cannot be read")
-    try:
-        days_of(found["closed_before"])
-    except (ValueError, OverflowError):
-        _damaged(place, "it does not say since when rows wait")
-    return Waiting(**found)
+def _read_date(text: str) -> str:
+    _asked_day(text)
+    return text
 
 
-def _damaged(place: Path, why: str) -> NoReturn:
-    raise InputError(
-        "{argument}: {file} is no state that 'itrust watch' wrote: {why}",
-        argument="state",
-        file=str(place),
-        details={"why": why},
-    )
+NEEDED = ("label", "prob", "on")
+REMEMBERED = Record.of(
+    Remembered,
+    options=Record({name: _kept_shape(name) for name in KEPT}, frozenset({*KEPT} - {*NEEDED})),
+    waiting=tuple_of(Record.of(Waiting, closed_before=Made(Text(), _read_date, str))),
+    levels=ByName(tuple_of(Text(DIGITS))),
+    kinds=ByName(OneWord((TEXT, CODES, NUMBER))),
+)
 
 
-@dataclass
-class Held:
-    """A state file that nobody else changes meanwhile."""
+@contextmanager
+def held(place: Path, log: Log) -> Iterator[Callable[[Mapping[Path, Write]], None]]:
+    """Be alone with a state file until the end; gives what writes it, and others, together.
 
-    place: Path
-    text: bytes
-    _digest: bytes = field(init=False)
+    Another command waits here for its turn. The file itself is locked, so nothing is left behind.
+    Who has waited may hold the lock of a file that was replaced: it looks again.
+    """
 
-    def __post_init__(self) -> None:
-        self._digest = hashlib.sha256(self.text).digest()
-
-    def replace(self, outputs: Mapping[Path, Write]) -> None:
-        """Write all files together, unless somebody has changed the state after all."""
-        if hashlib.sha256(_bytes(self.place)).digest() != self._digest:
+    def write(outputs: Mapping[Path, Write]) -> None:
+        if _bytes(place) != before:
             raise InputError(
                 "{argument}: somebody else has changed {file} meanwhile; nothing was written, so "
                 "run the command again",
                 argument="state",
-                file=str(self.place),
+                file=str(place),
             )
         write_all(outputs)
 
-
-@contextmanager
-def held(place: Path, log: Log) -> Iterator[Held]:
-    """Be alone with a state file until the end; another command waits here for its turn.
-
-    The file itself is locked, so nothing is left behind. Who has waited may hold the lock of a file
-    that was replaced: it looks again.
-    """
     while True:
         with told_of_reading(place):
             opened = os.open(place, os.O_RDONLY)
@@ -751,7 +675,8 @@ def held(place: Path, log: Log) -> Iterator[Held]:
             with told_of_reading(place):
                 is_there = os.path.samestat(os.fstat(opened), os.stat(place))
             if is_there:
-                yield Held(place, _bytes(place))
+                before = _bytes(place)
+                yield write
                 return
         finally:
             os.close(opened)
@@ -786,12 +711,29 @@ def _bytes(place: Path) -> bytes:
         return place.read_bytes()
 
 
-def read_state(place: Path, text: bytes | None = None) -> tuple[Watch, Remembered]:
+def read_state(place: Path) -> tuple[Watch, Remembered]:
     """The watch of a file, and what the command keeps with it."""
-    if text is None:
-        _bytes(place)
+    _bytes(place)
     try:
         watch = Watch.load(place)
     except InputError as error:
         raise error.at(argument="state") from None
-    return watch, Remembered.read(watch.source, place)
+    if not watch.source:
+        raise InputError(
+            "{argument}: {file} keeps a watch that was begun in Python and does not say which "
+            "columns are what; go on with it there, by Watch.load and update",
+            argument="state",
+            file=str(place),
+        )
+    try:
+        kept: Remembered = REMEMBERED.read(watch.source, "source")
+        if len(kept.options["prob"]) != 1:
+            unfit("source.options.prob", "must be one column")
+    except InputError as error:
+        raise InputError(
+            "{argument}: {file} is no state that 'itrust watch' wrote: {why}",
+            argument="state",
+            file=str(place),
+            details={"why": str(error)},
+        ) from None
+    return watch, kept

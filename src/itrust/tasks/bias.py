@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from itrust._core import (
-    Argument,
     FloatArray,
     InputError,
     Result,
@@ -21,8 +19,6 @@ from itrust._core import (
     as_seed,
     checked_reach,
     counted,
-    cut,
-    printable,
     rounded,
     two_digits,
 )
@@ -34,49 +30,31 @@ from itrust.data import (
     MulticlassSample,
     MulticlassScan,
     Points,
+    Rows,
     Sample,
     Scan,
 )
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
-from itrust.nulls import places_null
-from itrust.tasks.bounds import Bounds
-from itrust.tasks.classes import (
-    ClassSamples,
-    TwoClasses,
-    class_task,
+from itrust.nulls import Categorical
+from itrust.tasks.arithmetic import Bounds, Linearised
+from itrust.tasks.expressions import LARGEST_VALUE, Leaf, Ratio, Task, TaskRows, leaves_of
+from itrust.tasks.outcomes import (
+    both_classes,
+    class_tasks,
+    classes_of,
+    named_in_errors,
+    outcome_of,
     refuse_other_value,
     sample_label,
 )
-from itrust.tasks.differentials import Linearised, value_at
-from itrust.tasks.expressions import LARGEST_VALUE, Leaf, Ratio, Task, TaskRows
-from itrust.tasks.joint import (
-    ClassRows,
-    bare,
-    class_bounds,
-    estimated_twice,
-    few_class_labels,
-    joined,
-    joint_scores,
-    joint_task,
-    leaves_of,
-)
-from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass
+from itrust.tasks.passes import SumsByKey, TaskPass
 from itrust.tasks.quantities import Callback
-from itrust.tasks.refusals import refuse_label_by_name
-from itrust.tasks.regressions import Coefficient, references_of
+from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
 from itrust.tasks.scores import DrawnSums, TaskConstants
-from itrust.tasks.uncertainty import (
-    FEW_NOTE,
-    LabelledTask,
-    Located,
-    Uncertainty,
-    few_carry,
-    few_labels,
-)
+from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, Uncertainty, few_labels
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
-LONG_TASK = 120  # characters of a task in an error
 FEW_FREEDOM = 10  # degrees of freedom below which intervals of a design are told to be rough
 
 
@@ -283,143 +261,64 @@ def evaluate_tasks(
     redrawn from the probabilities of all classes, once for all tasks, and a gap between classes has
     the variance of labels of which each row has one.
     """
-    if isinstance(sample, MulticlassScan | MulticlassSample):
-        settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": rng, "engine": engine}
-        rows = sample.load() if isinstance(sample, MulticlassScan) else sample
-        return _of_several(rows, tasks, settings)
-    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
     refuse_odd_tasks(tasks)
-    own = class_tasks(tasks, redraws.sample)
-    if redraws.extract is None and any(leaf.label is not None for leaf in leaves_of(*own)):
-        value = redraws.sample.values[1]
-        own = [task.mapped(lambda leaf: _named(leaf, value)) for task in own]
-        found = _evaluated(ClassSamples(TwoClasses(redraws.sample)), own, redraws)
-        return _as_asked(found, tasks, redraws.sample.positives)
-    check_tasks(redraws.sample, own, is_all=redraws.extract is None)
+    redraws, own = _redraws_of(sample, tasks, alpha, draws, rng, engine)
     if not own:
         return ()
-    if not redraws.sample.design.is_simple:
-        return _as_asked(SampleTasks(redraws, tuple(own)).results(None), tasks)
     part = task_part(redraws, own)
-    (drawn,) = run_together(
-        redraws.engine, redraws.survey, [part], redraws.null, redraws.draws, redraws.seed
-    )
-    return _as_asked(part.results(drawn), tasks)
-
-
-def _named(leaf: Leaf, value: Any) -> Leaf:
-    return leaf.with_label(value) if leaf.label is None else leaf
-
-
-def class_tasks(tasks: Sequence[Task], sample: Sample | MulticlassSample) -> list[Task]:
-    """Say of every task which classes it is about, as a sample has them."""
-    found = []
-    for task in tasks:
-        with _named_in_errors(task):
-            found.append(class_task(task, sample))
-    return found
-
-
-def _as_asked(
-    found: Sequence[TaskResult], tasks: Sequence[Task], positives: str | None = None
-) -> tuple[TaskResult, ...]:
-    """Results under the tasks that were asked for."""
+    sums = None
+    if redraws.sample.design.is_simple:
+        null, count, seed = redraws.null, redraws.draws, redraws.seed
+        (sums,) = run_together(redraws.engine, redraws.survey, [part], null, count, seed)
+    positives = {"positives": sample_label(redraws.sample)} if redraws.sample.several else {}
     return tuple(
-        replace(result, task=task, positives=positives or result.positives)
-        for result, task in zip(found, tasks, strict=True)
+        replace(result, task=task, **positives)
+        for result, task in zip(part.results(sums), tasks, strict=True)
     )
 
 
-def _of_several(
-    sample: MulticlassSample, tasks: Sequence[Task], settings: Mapping[str, Any]
-) -> tuple[TaskResult, ...]:
-    """Tasks on several classes; two of them are those of the second one."""
-    own = checked_class_tasks(sample, tasks)
-    samples, last = ClassSamples(sample), sample.classes[-1]
-    if len(sample.classes) == 2 and samples.used(own) in ((), (last,)):
-        found = evaluate_tasks(samples.one(last), [bare(task) for task in own], **settings)
-    else:
-        whole = samples.one(samples.used(own)[0] if own else last)
-        alpha, seed = settings["alpha"], as_seed(settings["rng"])
-        draws = checked_reach(settings["draws"], alpha, 1)
-        redraws = Redraws(whole, places_null(whole), draws, seed, float(alpha))
-        found = _evaluated(samples, own, redraws)
-    return _as_asked(found, tasks, sample_label(sample))
+def _redraws_of(
+    sample: Any, tasks: Sequence[Task], alpha: float, draws: int, rng: Rng, engine: EngineChoice
+) -> tuple[Redraws, list[Task]]:
+    """The rows with all outcomes that tasks name, how they are redrawn, and the tasks of these."""
+    if sample.several:
+        rows = sample.load() if sample.in_memory is None else sample
+        own = class_tasks(tasks, rows)
+        check_tasks(rows, own, is_all=True)
+        last = rows.classes[-1]
+        if len(rows.classes) > 2 or classes_of(own, rows) not in ((), (last,)):
+            number = checked_reach(draws, alpha, 1)
+            return Redraws(rows, Categorical(), number, as_seed(rng), float(alpha)), own
+        # Two classes are those of the second one.
+        sample, tasks = rows.one_class(last), [task.mapped(lambda leaf: leaf.bare) for task in own]
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
+    rows, own = redraws.sample, class_tasks(tasks, redraws.sample)
+    if redraws.extract is None and any(leaf.label is not None for leaf in leaves_of(own)):
+        value = rows.classes[1]
+        own = [
+            task.mapped(lambda leaf: leaf if leaf.label is not None else leaf.with_label(value))
+            for task in own
+        ]
+        return replace(redraws, sample=both_classes(rows), null=Categorical()), own
+    check_tasks(rows, own, is_all=redraws.extract is None)
+    return redraws, own
 
 
-def _evaluated(
-    samples: ClassSamples, tasks: Sequence[Task], redraws: Redraws
-) -> tuple[TaskResult, ...]:
-    """Tasks whose leaves all name their classes, on redraws of all classes."""
-    told = []
-    for task in tasks:
-        one = joint_task(task, samples)
-        told.append(
-            _Told(
-                plug_in=one.predicted.value,
-                labels=one.labels.value,
-                error=one.less(1.0),
-                bounds=class_bounds(task, one.rows),
-                smoothed_rate=one.smoothed_rate,
-                few=few_class_labels(task, samples),
-                missing=_missing(task, redraws.sample.points),
-                references=references_of(task, redraws.sample),
-            )
-        )
-    scores = None
-    if tasks and redraws.sample.design.is_simple:
-        scores = joint_scores(tasks, samples, redraws.draws, redraws.seed)
-    return _results(redraws, tasks, told, scores)
-
-
-def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | StreamedTasks:
+def task_part(redraws: Redraws, tasks: Sequence[Task]) -> TaskPart:
     """Tasks as a part of a pass over the rows, whose sums make their results."""
     own = class_tasks(tasks, redraws.sample)
-    if redraws.extract is None:
-        return SampleTasks(redraws, tuple(own))
-    return StreamedTasks(**vars(task_pass(redraws, own)))
-
-
-class StreamedTasks(TaskPass):
-    """Tasks on rows that are not all at hand."""
-
-    def results(
-        self, found: tuple[DrawnSums, LawSumsOfTasks], families: Sequence[slice] = (slice(None),)
-    ) -> tuple[TaskResult, ...]:
-        """Make the results of all tasks."""
-        drawn, shares = found
-        totals, leaves = self.totals, self.leaves
-        at = {kind: self.values(kind) for kind in ("y", "p")}
-        ranges = {
-            leaf: leaf.between(float(low), float(high))
-            for leaf, low, high in zip(leaves, totals.low, totals.high, strict=True)
-        }
-        missing = dict(zip(self.names, totals.missing.tolist(), strict=True))
-        told = []
-        for number, task in enumerate(self.tasks):
-            refuse_infinite(task, value_at(task, leaves, at["p"]))
-            told.append(
-                _Told(
-                    plug_in=value_at(task, leaves, at["p"]),
-                    labels=value_at(task, leaves, at["y"]),
-                    error=shares.tasks[number].uncertainty(),
-                    bounds=task.bounds_of(ranges),
-                    smoothed_rate=self.law_value(number),
-                    few=few_carry(dict.fromkeys(task.leaves()), self.carriers),
-                    missing=missing,
-                    references=self.solutions.references(task),
-                )
-            )
-        scores = self.constants.scores(drawn)
-        return _by_family(self.redraws, self.tasks, told, scores, families)
+    return TaskPart(
+        redraws, tuple(own), None if redraws.extract is None else TaskPass.of(redraws, own)
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class SampleTasks:
-    """Tasks on rows in memory."""
+class TaskPart:
+    """Tasks as a part of a pass; `passes` are those made before, where not all rows are at hand."""
 
     redraws: Redraws
     tasks: tuple[Task, ...]
+    passes: TaskPass | None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -433,121 +332,133 @@ class SampleTasks:
 
     @cached_property
     def constants(self) -> TaskConstants:
-        """The plug-in estimates."""
-        return TaskConstants.of(self.tasks, self.redraws.sample, self.redraws.survey.unit)
+        """The plug-in estimates, which say what is summed over redrawn labels."""
+        if self.passes is None:
+            return TaskConstants.of(self.tasks, self.redraws.sample)
+        leaves, fits = self.passes.leaves, self.passes.fits("p")
+        return TaskConstants(self.tasks, leaves, tuple(fits[leaf] for leaf in leaves))
 
     def works(self, block: range) -> list[Work]:
-        """One piece of work for all tasks."""
-        large = self.redraws.n * len(block) > TaskConstants.MAX_IN_DOUBLE
-        return [self.constants.work(self.redraws.survey.unit, large)]
+        """Sums over redrawn labels; and of powers of the rows' shares, where not all are at hand."""
+        work = self.constants.work(self.redraws.survey.unit, self.redraws.n * len(block))
+        return [work] if self.passes is None else [work, self.passes.sharing]
 
-    def reduced(self, outcome: Outcome, block: range) -> DrawnSums:
+    def reduced(self, outcome: Outcome, block: range) -> tuple[Any, ...]:
         """Keep the sums; those of the data once."""
-        found: DrawnSums = outcome.works[0]
-        return found if block.start == 0 else found.without_data()
+        drawn, *shares = outcome.works
+        return (drawn if block.start == 0 else drawn.without_data()), *shares
 
-    def finished(self, found: Sequence[DrawnSums]) -> DrawnSums:
+    def finished(self, found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         """Put batches of draws side by side."""
-        return DrawnSums.joined(found)
+        return DrawnSums.joined([drawn for drawn, *_ in found]), *found[0][1:]
 
     def results(
-        self, found: DrawnSums | None, families: Sequence[slice] = (slice(None),)
+        self, sums: tuple[Any, ...] | None, families: Sequence[slice] = (slice(None),)
     ) -> tuple[TaskResult, ...]:
-        """Make the results of all tasks."""
-        sample, told = self.redraws.sample, []
-        for task in self.tasks:
-            one = LabelledTask.of(task, sample)
-            told.append(
-                _Told(
-                    plug_in=one.predicted.value,
-                    labels=one.labels.value,
-                    error=one.less(1.0),
-                    bounds=task.bounds(one.rows),
-                    smoothed_rate=one.smoothed_rate,
-                    few=few_labels(task, sample),
-                    missing=_missing(task, sample.points),
-                    references=references_of(task, sample),
-                )
+        """Make the results of all tasks, of several families one after the other."""
+        sample, scores = self.redraws.sample, None
+        facts = self._at_hand() if self.passes is None else self._streamed(sums[1], self.passes)
+        if sums is not None:
+            scores = self.constants.scores(sums[0])
+            for k, fact in enumerate(facts):
+                if sample.several and fact.error.stderr == 0:  # labels of classes cancel
+                    scores[k] = 0.0
+        return tuple(
+            result
+            for own in families
+            for result in _results(
+                self.redraws, self.tasks[own], facts[own], None if scores is None else scores[own]
             )
-        scores = None if found is None else self.constants.scores(found)
-        return _by_family(self.redraws, self.tasks, told, scores, families)
+        )
+
+    def _at_hand(self) -> list[TaskFacts]:
+        sample = self.redraws.sample
+        facts = []
+        for task in self.tasks:
+            told = LabelledTask.of(task, sample)
+            error, bounds = told.less(1.0), task.bounds(told.rows)
+            located = Located(told.labels.value, error, bounds, told.smoothed_rate)
+            missing = {name: int(Missing(name).rows(sample.points).sum()) for name in task.names}
+            few, references = few_labels(task, sample), references_of(task, sample)
+            facts.append(TaskFacts(told.predicted.value, located, few, missing, references))
+        return facts
+
+    def _streamed(self, shares: SumsByKey, passes: TaskPass) -> list[TaskFacts]:
+        facts = []
+        for number, (task, (labels, predicted, _)) in enumerate(
+            zip(self.tasks, passes.fitted, strict=True)
+        ):
+            refuse_infinite(task, predicted.value)
+            error, rate = shares.of[number].uncertainty(), passes.smoothed_rate(number)
+            located = Located(labels.value, error, passes.bounds(task), rate)
+            references = passes.solutions.references(task)
+            few = passes.few(task)
+            facts.append(TaskFacts(predicted.value, located, few, passes.missing, references))
+        return facts
 
 
-@dataclass(frozen=True, eq=False)
-class _Told:
+class TaskFacts(NamedTuple):
     """What rows tell about one task, beside redraws."""
 
     plug_in: float
-    labels: float
-    error: Uncertainty
-    bounds: Bounds
-    smoothed_rate: float | None
+    labels: Located
     few: bool
     missing: Mapping[str, int]  # rows without a covariate
     references: Mapping[str, Any]  # levels that were not chosen
 
-
-def _by_family(
-    redraws: Redraws,
-    tasks: Sequence[Task],
-    told: Sequence[_Told],
-    scores: FloatArray | None,
-    families: Sequence[slice],
-) -> tuple[TaskResult, ...]:
-    """The results of several families of tasks, one after the other."""
-    return tuple(
-        result
-        for own in families
-        for result in _results(
-            redraws, tasks[own], told[own], None if scores is None else scores[own]
-        )
-    )
+    @property
+    def error(self) -> Uncertainty:
+        """How far the bias may be off."""
+        return self.labels.error
 
 
 def _results(
-    redraws: Redraws, tasks: Sequence[Task], told: Sequence[_Told], scores: FloatArray | None
+    redraws: Redraws,
+    tasks: Sequence[Task],
+    facts: Sequence[TaskFacts],
+    scores: FloatArray | None,
 ) -> tuple[TaskResult, ...]:
     """P-values from redraws joined with intervals; scores are (tasks, 1 + draws)."""
     sample = redraws.sample
-    own = adjusted = np.zeros(len(tasks))
+    alone = adjusted = np.zeros(len(tasks))
     if scores is not None:
         # Rows are redrawn where they are independent, and only there: under a design the variance
         # of the design and Student's law give interval and p-value alike.
-        own, adjusted = unadjusted_pvalues(np.abs(scores)), step_down(np.abs(scores))
-    found = []
-    for k, (task, one) in enumerate(zip(tasks, told, strict=True)):
-        located = Located(one.labels, one.error, one.bounds, one.smoothed_rate)
-        shown = _one_family(located, one.plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
-        alone = _one_family(located, one.plug_in, float(own[k]), redraws.alpha)
-        if math.isnan(one.labels - one.plug_in):
+        alone, adjusted = unadjusted_pvalues(np.abs(scores)), step_down(np.abs(scores))
+    results = []
+    for k, (task, fact) in enumerate(zip(tasks, facts, strict=True)):
+        place = fact.labels, fact.plug_in
+        pvalue, lower, upper = _one_family(*place, float(adjusted[k]), redraws.alpha, len(tasks))
+        unadjusted, _, _ = _one_family(*place, float(alone[k]), redraws.alpha)
+        if math.isnan(fact.labels.value - fact.plug_in):
             notes = ["labels give no estimate: a denominator is 0"]
-        elif one.few:
+        elif fact.few:
             notes = [FEW_NOTE]
         else:
-            notes = _design_notes(sample.design, one.error.freedom)
-        notes.extend(reference_notes(one.references))
-        notes.extend(_missing_notes(task, one.missing))
-        found.append(
+            notes = _design_notes(sample.design, fact.error.freedom)
+        notes.extend(reference_notes(fact.references))
+        notes.extend(_missing_notes(task, fact.missing))
+        results.append(
             TaskResult(
                 task=task,
-                plugin=one.plug_in,
-                from_labels=one.labels,
-                lower=shown.lower,
-                upper=shown.upper,
-                stderr=one.error.stderr,
-                unadjusted_pvalue=alone.pvalue,
-                pvalue=shown.pvalue,
+                plugin=fact.plug_in,
+                from_labels=fact.labels.value,
+                lower=lower,
+                upper=upper,
+                stderr=fact.error.stderr,
+                unadjusted_pvalue=unadjusted,
+                pvalue=pvalue,
                 alpha=redraws.alpha,
                 n=redraws.n,
                 draws=redraws.draws if sample.design.is_simple else 0,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
-                few_labels=one.few,
+                few_labels=fact.few,
                 positives=sample.positives,
                 notes=tuple(notes),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _design_notes(design: Design, freedom: float) -> list[str]:
@@ -567,11 +478,6 @@ def reference_notes(references: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _missing(task: Task, points: Points) -> dict[str, int]:
-    """How many rows lack each covariate of a task."""
-    return {name: int(Missing(name).rows(points).sum()) for name in task.names}
-
-
 def _missing_notes(task: Task, missing: Mapping[str, int]) -> list[str]:
     """Rows that no comparison holds for, unless the task asks for them itself."""
     asked = {
@@ -589,88 +495,51 @@ def _missing_notes(task: Task, missing: Mapping[str, int]) -> list[str]:
     return said
 
 
-class _Shown(NamedTuple):
-    """P-value and interval that agree."""
-
-    pvalue: float
-    lower: float
-    upper: float
-
-
 def _one_family(
     labels: Located, plug_in: float, redrawn: float, alpha: float, tasks: int = 1
-) -> _Shown:
+) -> tuple[float, float, float]:
     """Join the p-value of redraws and the interval: it excludes 0 if and only if p is small.
 
     The p-value is the larger of the two; an interval that excludes 0 where redraws do not is drawn
     out to it. Both only become more careful, so level and coverage are kept.
     """
     if math.isnan(labels.value):
-        return _Shown(math.nan, math.nan, math.nan)
+        return math.nan, math.nan, math.nan
     lower, upper = (end - plug_in for end in labels.interval(alpha / tasks))
     if redrawn > alpha:
         lower, upper = min(lower, 0.0), max(upper, 0.0)
-    return _Shown(max(redrawn, labels.pvalue(plug_in, tasks)), lower, upper)
+    return max(redrawn, labels.pvalue(plug_in, tasks)), lower, upper
 
 
 def checked_tasks(
-    sample: Sample | MulticlassSample, tasks: Sequence[Task]
+    sample: Rows, tasks: Sequence[Task]
 ) -> tuple[list[Linearised], list[Linearised]]:
     """Estimate every task in two ways; refuse what is no task or has no finite value."""
-    if isinstance(sample, MulticlassSample):
-        own, samples = checked_class_tasks(sample, tasks), ClassSamples(sample)
-        return estimated_twice(own, samples)
     refuse_odd_tasks(tasks)
-    tasks = positive_tasks(tasks, sample)
+    own = class_tasks(tasks, sample)
     with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)
     plug_ins = []
-    for task in tasks:
-        with _named_in_errors(task):
-            for leaf in task.leaves():
-                leaf.check(sample)
-            plug_ins.append(task.linear(with_p))
-    for task, plug_in in zip(tasks, plug_ins, strict=True):
-        refuse_infinite(task, plug_in.value)
-    return plug_ins, [task.linear(with_y) for task in tasks]
-
-
-def positive_tasks(tasks: Sequence[Task], sample: Sample) -> list[Task]:
-    """Take the names of classes out of tasks; those of rows that are not positive are refused."""
-    own = class_tasks(tasks, sample)
     for task in own:
         refuse_other_value(task, sample)
-    return own
+        with named_in_errors(task):
+            for leaf in leaves_of([task]):
+                leaf.bare.check(outcome_of(sample, leaf.label))
+            plug_ins.append(task.linear(with_p))
+    for task, plug_in in zip(own, plug_ins, strict=True):
+        refuse_infinite(task, plug_in.value)
+    return plug_ins, [task.linear(with_y) for task in own]
 
 
-def checked_class_tasks(sample: MulticlassSample, tasks: Sequence[Task]) -> list[Task]:
-    """Refuse what is no task, names no class, or has no finite value on these rows."""
-    refuse_odd_tasks(tasks)
-    own, samples = class_tasks(tasks, sample), ClassSamples(sample)
-    for asked, task in zip(tasks, own, strict=True):
-        with _named_in_errors(asked):
-            leaves = leaves_of(task)
-            for leaf in leaves:
-                leaf.bare.check(samples.one(leaf.label))
-            rows = ClassRows.predicted(samples, samples.used([task]))
-            values = [leaf.bare.linear(rows.of(leaf)).value for leaf in leaves]
-            plug_in, _ = joined(task, leaves, values)
-        refuse_infinite(asked, plug_in)
-    return own
-
-
-def check_tasks(sample: Sample | MulticlassSample, tasks: Sequence[Task], *, is_all: bool) -> None:
+def check_tasks(sample: Rows, tasks: Sequence[Task], *, is_all: bool) -> None:
     """Refuse what is no task, or cannot be one of these rows."""
-    if isinstance(sample, MulticlassSample):
-        checked_class_tasks(sample, tasks)
-        return
-    if is_all:
+    if is_all or sample.several:
         checked_tasks(sample, tasks)
         return
     refuse_odd_tasks(tasks)
-    tasks = positive_tasks(tasks, sample)
     few = sample.points.take(slice(0, 2))
-    for task in tasks:
-        with _named_in_errors(task):
+    for task in class_tasks(tasks, sample):
+        refuse_other_value(task, sample)
+        with named_in_errors(task):
             for leaf in task.leaves():
                 leaf.where.check(sample.points)
                 if isinstance(leaf, Ratio):
@@ -679,57 +548,29 @@ def check_tasks(sample: Sample | MulticlassSample, tasks: Sequence[Task], *, is_
                     refuse_label_by_name(leaf.regression, sample)
 
 
-@contextmanager
-def _named_in_errors(task: Task) -> Iterator[None]:
-    """Say which task an error about a column comes from."""
-    try:
-        yield
-    except InputError as error:
-        if error.argument is not None:  # it names the task itself
-            raise
-        name = cut(printable(str(task), lines=False), LONG_TASK)
-        raise error.at(
-            problem=f"{{asked}} {{task}}: {error.problem}",
-            argument="tasks",
-            details={**error.details, "asked": Argument("tasks"), "task": name},
-        ) from None
-
-
 def refuse_infinite(task: Task, plug_in: float) -> None:
     """Raise if probabilities give a task no value."""
     if not math.isfinite(plug_in):
-        raise InputError(
-            "{task} has no finite value when probabilities stand for labels",
-            argument="tasks",
-            value=task,
-            details={"task": task},
-        )
+        problem = "{task} has no finite value when probabilities stand for labels"
+        raise InputError(problem, argument="tasks", value=task, task=task)
     if abs(plug_in) > LARGEST_VALUE:
-        raise InputError(
-            "{task} is {size}, which is too large; take a larger unit",
-            argument="tasks",
-            value=task,
-            details={"task": task, "size": f"{plug_in:.3g}"},
-        )
+        problem = "{task} is {size}, which is too large; take a larger unit"
+        size = f"{plug_in:.3g}"
+        raise InputError(problem, argument="tasks", value=task, task=task, size=size)
 
 
 def refuse_odd_tasks(tasks: Sequence[Task]) -> None:
     """Raise if something is no task, or no more than a number."""
     for task in tasks:
         if not isinstance(task, Task):
-            raise InputError(
+            problem = (
                 "a task is made with tasks.mean, tasks.share, tasks.prevalence, tasks.coefficient "
-                "or tasks.parse, not {value}",
-                argument="tasks",
-                value=task,
+                "or tasks.parse, not {value}"
             )
+            raise InputError(problem, argument="tasks", value=task)
         if not list(task.leaves()):
-            raise InputError(
-                "{task} is a number and no task; use mean, share, prevalence or coef",
-                argument="tasks",
-                value=task,
-                details={"task": task},
-            )
+            problem = "{task} is a number and no task; use mean, share, prevalence or coef"
+            raise InputError(problem, argument="tasks", value=task, task=task)
 
 
 def covariates_of(task: Task, points: Points) -> tuple[str, ...]:

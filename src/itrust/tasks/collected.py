@@ -223,14 +223,11 @@ def collected(
     labelled: Sample,
     rows: Pilot,
     seed: int,
-    positive: Callable[[Leaf], BoolArray] | None = None,
+    positive: Callable[[Leaf], BoolArray],
 ) -> TaskEstimates:
     """Put estimates together, with what disclosure control has to know of their rows."""
-    if not found:
-        raise InputError("name a number to be estimated; there is none", argument="tasks")
     tasks = [one.task for one in found]
-    marks = positive or (lambda _: labelled.y > 0)
-    here = _fewest([_parts(task, labelled.points, marks) for task in tasks], labelled.n)
+    here = _fewest([_parts(task, labelled.points, positive) for task in tasks], labelled.n)
     few = _fewest([_parts(task, rows.points) for task in tasks], len(rows.points))
     there = [round(count * rows.n / len(rows.points)) for count in few]
     return TaskEstimates(

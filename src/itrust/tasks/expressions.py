@@ -1,20 +1,21 @@
 """Inference tasks: the number that somebody wants to report, as a function of labels.
 
 mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where);
-coefficients of regressions (`regressions.py`); and what ordinary arithmetic makes of them. The bias
-of a single ratio is a weighted sum of residuals y - p, with weights that no label has touched, over
-a denominator; that of several is what arithmetic makes of these.
+coefficients of regressions (`regressions.py`); and what ordinary arithmetic makes of them. Each of
+these leaves has an outcome: "positives", or one of several classes. The bias of a single ratio is a
+weighted sum of residuals y - p, with weights that no label has touched, over a denominator; that of
+several is what arithmetic makes of these.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -35,44 +36,69 @@ from itrust.data import (
     Population,
     PopulationScan,
     Predicate,
+    Rows,
     Sample,
     Scan,
     all_of,
     quoted,
     written,
 )
-from itrust.tasks.bounds import RATES, Bounds
-from itrust.tasks.differentials import Dual, Linearised
-from itrust.tasks.fits import LeafFit
-from itrust.tasks.nodes import Node, NumberNode, TwoSides
-from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_parentheses
+from itrust.tasks.arithmetic import (
+    ARITHMETIC,
+    RATES,
+    Bounds,
+    Linearised,
+    Node,
+    NumberNode,
+    TwoSides,
+)
+from itrust.tasks.quantities import Indicator, Quantity
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
     from itrust.tasks.estimated import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
+Value = TypeVar("Value", Linearised, Bounds)
 LABEL = "y"  # what texts call the label, whatever its column is called
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
+# Shares that cancel to so little of what they are made of are rounding, or rows that sum to 1
+# within the tolerance of the door: whatever the labels are, the number is the same.
+CANCELLED = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
-    """Rows that a task is evaluated on."""
+    """Rows that a task is evaluated on, and what stands for the labels of each outcome, (n, C)."""
 
     points: Points
     weights: FloatArray
     stand_in: FloatArray
+    classes: tuple[Any, ...] = (None,)  # of the columns; None is whatever counts as positive
+
+    def __post_init__(self) -> None:
+        columns = self.stand_in.reshape(self.weights.size, len(self.classes))
+        object.__setattr__(self, "stand_in", columns)
 
     @classmethod
-    def predicted(cls, sample: Sample) -> Self:
+    def predicted(cls, sample: Rows) -> Self:
         """Rows of a sample with probabilities in place of labels."""
-        return cls(sample.points, sample.weights_or_ones, sample.p)
+        classes = sample.classes if sample.several else (None,)
+        return cls(sample.points, sample.weights_or_ones, sample.predictions, classes)
 
     @classmethod
-    def labelled(cls, sample: Sample) -> Self:
+    def labelled(cls, sample: Rows) -> Self:
         """Rows of a sample with their labels."""
-        return cls(sample.points, sample.weights_or_ones, sample.y)
+        classes = sample.classes if sample.several else (None,)
+        labels = np.column_stack([sample.outcome(k).y for k in range(len(classes))])
+        return cls(sample.points, sample.weights_or_ones, labels, classes)
+
+    def of(self, leaf: Leaf) -> FloatArray:
+        """What stands for the labels that a leaf is about, (n,)."""
+        if leaf.label not in self.classes:
+            problem = "{task} names a class: evaluate it on a sample, which says what its labels are"
+            raise InputError(problem, argument="tasks", value=leaf, task=leaf)
+        return self.stand_in[:, self.classes.index(leaf.label)]
 
 
 def _joins(sign: str) -> tuple[Join, Join]:
@@ -102,121 +128,57 @@ class Task(Node):
         return combined(0, "-", self)
 
     @abstractmethod
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Estimate the number with these labels or stand-ins.
+    def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:
+        """What arithmetic makes of values of the leaves, and of numbers."""
 
-        Parameters
-        ----------
-        rows : TaskRows
-            Covariates, weights and what stands for labels.
-
-        Returns
-        -------
-        Linearised
-            The estimate, and the share of every row in it.
-        """
-
-    @abstractmethod
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Estimate the number, and how much it moves if the stand-in of a row does.
-
-        Parameters
-        ----------
-        rows : TaskRows
-            Where the estimate and its derivatives are taken.
-
-        Returns
-        -------
-        Linearised
-            The estimate, and its derivatives in the stand-ins of the rows.
-        """
-
-    @abstractmethod
-    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
-        """Give value and slopes, from those of the leaves it is made of.
-
-        Parameters
-        ----------
-        values : sequence of Dual
-            Of all leaves.
-        position : mapping of Leaf to int
-            Where each leaf stands in `values`.
-
-        Returns
-        -------
-        Dual
-            Of this task.
-        """
-
-    @abstractmethod
     def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
-        """Say what the number can be, from what its leaves can be.
+        """Say what the number can be, from what its leaves can be."""
+        return self.joined(known, lambda value: Bounds(value, value))
 
-        Parameters
-        ----------
-        known : mapping of Leaf to Bounds
-            Of every leaf that it is made of.
+    def at(self, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray) -> Linearised:
+        """The number where leaves have some values, (k,) or (k, draws), and its slopes in them."""
+        known = {}
+        for k, (leaf, value) in enumerate(zip(leaves, np.asarray(values, float), strict=True)):
+            slope = np.zeros((len(leaves), *value.shape))
+            slope[k] = 1.0
+            known[leaf] = Linearised(value, slope)
+        shape = np.shape(values)[1:]
+        return self.joined(
+            known, lambda value: Linearised(np.full(shape, value), np.zeros((len(leaves), *shape)))
+        )
 
-        Returns
-        -------
-        Bounds
-            By the arithmetic of intervals.
-        """
+    def fitted(self, rows: TaskRows) -> TaskFit:
+        """Fit its leaves on some rows."""
+        return TaskFit.of(self, {leaf: leaf.fit(rows) for leaf in self.leaves()})
+
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Estimate the number with these labels or stand-ins, with the share of every row in it."""
+        return self.fitted(rows).linear(rows)
+
+    def leaning(self, rows: TaskRows) -> Linearised:
+        """Estimate the number, and how much it moves if the stand-in of a row does."""
+        fit = self.fitted(rows)
+        return Linearised(fit.value, fit.lean_on(rows)[:, 0])
 
     def bounds(self, *rows: TaskRows) -> Bounds:
-        """Say what the number can be, whatever the labels of the rows are.
-
-        Parameters
-        ----------
-        *rows : TaskRows
-            All rows that may count, in one part or several.
-
-        Returns
-        -------
-        Bounds
-            Rates and shares are within [0, 1], and means between the smallest and the largest
-            value that may count; arithmetic of them is that of intervals.
-        """
+        """Say what the number can be, whatever the labels of the rows are."""
         return self.bounds_of({leaf: leaf.own_bounds(*rows) for leaf in self.leaves()})
 
     def leaves(self) -> Iterator[Leaf]:
-        """Give the means, shares, rates and coefficients that it is made of, from left to right.
-
-        Yields
-        ------
-        Leaf
-            Each as often as it occurs.
-        """
+        """Give the means, shares, rates and coefficients that it is made of, from left to right."""
         for part in self.parts:
             if isinstance(part, Task):
                 yield from part.leaves()
 
     def ratios(self) -> Iterator[Ratio]:
-        """Give the means, shares and rates among its leaves.
-
-        Yields
-        ------
-        Ratio
-            Each as often as it occurs.
-        """
+        """Give the means, shares and rates among its leaves."""
         for leaf in self.leaves():
             if isinstance(leaf, Ratio):
                 yield leaf
 
     @abstractmethod
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
-        """Put others in the place of its leaves.
-
-        Parameters
-        ----------
-        change : callable
-            What stands for a leaf; the leaf itself where nothing changes.
-
-        Returns
-        -------
-        Task
-            The same arithmetic of the others.
-        """
+        """Put others in the place of its leaves."""
 
     @property
     def tolerance(self) -> float | None:
@@ -362,6 +324,91 @@ class Task(Node):
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
 
 
+class LeafFit(ABC):
+    """A mean, a rate or a coefficient as some rows have it: an M-estimator.
+
+    What a number moves if labels do is a sum over rows of a gradient g(x) times the move. Means,
+    shares, rates and coefficients differ in their gradients only, so whatever corrects predictions
+    by labels (a bias, a prediction-powered or a transported estimate) is made of `value`, `lean`
+    and `shares`, for all of them and for what arithmetic makes of them.
+    """
+
+    value: float
+    mass: float
+
+    @abstractmethod
+    def read(self, points: Points, weights: FloatArray, first: int = 0) -> Any:
+        """Read from some rows what the other methods need."""
+
+    @abstractmethod
+    def shares(self, read: Any, weights: FloatArray, stand_in: FloatArray) -> FloatArray:
+        """Give the shares of rows in the number, (n,), if it was fitted to their stand-ins."""
+
+    @abstractmethod
+    def lean(self, read: Any, weights: FloatArray) -> FloatArray:
+        """Give how much the stand-in of each row moves the number, times `mass`, (n,)."""
+
+    def below(self, read: Any, weights: FloatArray) -> FloatArray:  # noqa: ARG002
+        """Give what the stand-in of each row adds to `mass`, (n,)."""
+        return np.zeros(weights.size)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFit:
+    """A task as some rows have it: fits of its leaves, its value, and its slopes in them, (k,)."""
+
+    leaves: tuple[Leaf, ...]
+    fits: tuple[LeafFit, ...]
+    value: float
+    slopes: FloatArray
+
+    @classmethod
+    def of(cls, task: Task, fits: Mapping[Leaf, LeafFit]) -> Self:
+        """Join some fits; NaN where a task divides by 0."""
+        leaves = tuple(dict.fromkeys(task.leaves()))
+        chosen = tuple(fits[leaf] for leaf in leaves)
+        found = task.at(leaves, [fit.value for fit in chosen])
+        value = float(found.value)
+        return cls(leaves, chosen, value if math.isfinite(value) else math.nan, found.slope)
+
+    def shares(self, read: Sequence[Any], rows: TaskRows) -> FloatArray:
+        """Shares of rows, (n,): none where labels of one class make up for those of another."""
+        if math.isnan(self.value):
+            return np.full(rows.weights.size, math.nan)
+        parts = [
+            slope * fit.shares(own, rows.weights, rows.of(leaf))
+            for slope, fit, own, leaf in zip(
+                self.slopes, self.fits, read, self.leaves, strict=True
+            )
+        ]
+        total = np.asarray(sum(parts, np.zeros(rows.weights.size)))
+        if len({leaf.label for leaf in self.leaves}) > 1:
+            largest = np.abs(parts).sum(axis=0).max()
+            if np.abs(total).max() <= CANCELLED * largest:
+                return np.zeros(rows.weights.size)
+        return total
+
+    def lean(self, read: Sequence[Any], weights: FloatArray, classes: Sequence[Any]) -> FloatArray:
+        """What stand-ins of rows move, by class, (n, C)."""
+        found = np.zeros((weights.size, len(classes)))
+        for slope, fit, own, leaf in zip(self.slopes, self.fits, read, self.leaves, strict=True):
+            column = classes.index(leaf.label)
+            found[:, column] += slope * (fit.lean(own, weights) / (fit.mass or math.nan))
+        return found
+
+    def read(self, rows: TaskRows) -> list[Any]:
+        """What fits read of rows."""
+        return [fit.read(rows.points, rows.weights) for fit in self.fits]
+
+    def linear(self, rows: TaskRows) -> Linearised:
+        """The number and the shares of rows at hand."""
+        return Linearised(self.value, self.shares(self.read(rows), rows))
+
+    def lean_on(self, rows: TaskRows) -> FloatArray:
+        """What stand-ins of rows at hand move, (n, C)."""
+        return self.lean(self.read(rows), rows.weights, rows.classes)
+
+
 class Leaf(Task):
     """A number that no arithmetic made: a mean, a share, a rate, or a coefficient."""
 
@@ -377,16 +424,6 @@ class Leaf(Task):
     @abstractmethod
     def with_label(self, label: Any) -> Leaf:
         """Take another class, or None for whatever counts as positive."""
-
-    def _refuse_label(self) -> None:
-        """Refuse to read rows that do not say which class they are of."""
-        if self.label is not None:
-            raise InputError(
-                "{task} names a class: evaluate it on a sample, which says what its labels are",
-                argument="tasks",
-                value=self,
-                details={"task": self},
-            )
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
         """What stands for it."""
@@ -440,10 +477,6 @@ class Leaf(Task):
     def takes(self, rows: TaskRows) -> bool:
         """Whether these stand-ins, which need not be probabilities, give it a value."""
 
-    @abstractmethod
-    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
-        """Say by how much shares are held back where next to nothing is left to divide by."""
-
     def check(self, sample: Sample) -> None:
         """Refuse rows with labels that cannot give it, in a sentence."""
 
@@ -451,13 +484,9 @@ class Leaf(Task):
         """Itself."""
         yield self
 
-    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
+    def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:  # noqa: ARG002
         """Look its own up."""
         return known[self]
-
-    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
-        """Pick its own."""
-        return values[position[self]]
 
     def inside_of(self, points: Points, weights: FloatArray) -> BoolArray:
         """Mark the rows that count, (n,)."""
@@ -465,11 +494,9 @@ class Leaf(Task):
 
     def without_rows(self) -> InputError:
         """The error about a condition that no row meets."""
+        problem = "no row of positive weight satisfies {where} in {task}"
         return InputError(
-            "no row of positive weight satisfies {where} in {task}",
-            argument="tasks",
-            value=self,
-            details={"where": self.where.formula, "task": self},
+            problem, argument="tasks", value=self, where=self.where.formula, task=self
         )
 
 
@@ -535,7 +562,6 @@ class Ratio(Leaf):
         self, points: Points, weights: FloatArray, first: int = 0
     ) -> tuple[FloatArray, FloatArray]:
         """Give g and h of some rows, 0 outside; none of them need satisfy the condition."""
-        self._refuse_label()
         inside = self.inside_of(points, weights)
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
@@ -548,28 +574,24 @@ class Ratio(Leaf):
     def _odd_values(self, g: FloatArray, wrong: BoolArray, first: int) -> InputError:
         """The error about rows whose quantity is missing, infinite, or so large that sums are."""
         infinite = ~np.isfinite(g)
-        told = {"task": self, "quantity": self.quantity}
+        problem = (
+            "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger unit"
+        )
         if infinite.any():
-            return InputError(
+            wrong, problem = infinite, (
                 "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
-                "them out with a condition, as in mean(... | {name} is not missing)",
-                argument="tasks",
-                row=first + int(np.argmax(infinite)),
-                value=self,
-                count=int(infinite.sum()),
-                details={
-                    **told,
-                    "rows": counted(int(infinite.sum()), "row"),
-                    "name": _first_name(self.quantity),
-                },
+                "them out with a condition, as in mean(... | {name} is not missing)"
             )
+        at, count = int(np.argmax(wrong)), int(wrong.sum())
+        words = {
+            "task": self,
+            "quantity": self.quantity,
+            "size": f"{g[at]:.3g}",
+            "rows": counted(count, "row"),
+            "name": quoted(min(self.quantity.names, default="x")),
+        }
         return InputError(
-            "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger unit",
-            argument="tasks",
-            row=first + int(np.argmax(wrong)),
-            value=self,
-            count=int(wrong.sum()),
-            details={**told, "size": f"{g[int(np.argmax(wrong))]:.3g}"},
+            problem, argument="tasks", row=first + at, value=self, count=count, details=words
         )
 
     @property
@@ -593,9 +615,12 @@ class Ratio(Leaf):
         found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
-    def fit(self, rows: TaskRows) -> LeafFit:
-        """Divide one weighted sum by the other."""
-        return RatioFit(self, self.linear(rows).value, self.denominator(rows))
+    def fit(self, rows: TaskRows) -> RatioFit:
+        """Divide one weighted sum by the other; NaN where there is nothing to divide by."""
+        g, h = self._terms(rows)
+        mass = float(rows.weights @ self._below(rows, h))
+        above = float(rows.weights @ (g * rows.of(self)))
+        return RatioFit(self, above / mass if mass > 0 else math.nan, mass)
 
     def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:  # noqa: ARG002
         """What is averaged among positives."""
@@ -607,61 +632,16 @@ class Ratio(Leaf):
 
     def takes(self, rows: TaskRows) -> bool:
         """Whether what is divided by is positive."""
-        return self.denominator(rows) > 0
-
-    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
-        """Shares are those of half as many positives as labelled rows let expect, or more."""
-        return min(1.0, 2 * self.denominator(rows) / self.expected_denominator(rows, labelled))
+        return self.fit(rows).mass > 0
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
-        return h * rows.stand_in if self.among_positives else h
-
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Divide one weighted sum by the other."""
-        g, h = self._terms(rows)
-        below = self._below(rows, h)
-        mass = float(rows.weights @ below)
-        if mass <= 0:
-            return Linearised(math.nan, np.full(g.size, math.nan))
-        value = float(rows.weights @ (g * rows.stand_in)) / mass
-        return Linearised(value, rows.weights * (g * rows.stand_in - value * below) / mass)
+        return h * rows.of(self) if self.among_positives else h
 
     def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
-        """Divide one weighted sum by the other with R other sets of weights, (n, R) -> (R,).
-
-        NaN where nothing is left to divide by.
-        """
+        """Divide one weighted sum by the other with R other sets of weights, (n, R) -> (R,)."""
         g, h = self._terms(rows)
         mass = self._below(rows, h) @ weights
-        return np.asarray((g * rows.stand_in) @ weights / np.where(mass > 0, mass, math.nan))
-
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Divide one weighted sum by the other, and take the derivatives in the stand-ins."""
-        estimate = self.linear(rows)
-        lean, _ = self.parts_of_bias(rows, estimate.value)
-        return Linearised(estimate.value, lean / (self.denominator(rows) or math.nan))
-
-    def parts_of_bias(self, rows: TaskRows, value: float) -> tuple[FloatArray, FloatArray]:
-        """Weights c of residuals and h of labels: the bias is sum c e / sum h y, (n,) each.
-
-        Among rows the denominator is not made of labels, and h is 0.
-        """
-        g, h = self._terms(rows)
-        if not self.among_positives:
-            return rows.weights * g, np.zeros(g.size)
-        return rows.weights * (g - value * h), rows.weights * h
-
-    def denominator(self, rows: TaskRows) -> float:
-        """What is divided by, with these labels or stand-ins."""
-        _, h = self._terms(rows)
-        return float(rows.weights @ self._below(rows, h))
-
-    def expected_denominator(self, rows: TaskRows, labelled: TaskRows) -> float:
-        """What would be divided by if these rows had as many positives as labelled ones have."""
-        _, there = self._terms(labelled)
-        _, here = self._terms(rows)
-        share = self.denominator(labelled) / float(labelled.weights @ there)
-        return share * float(rows.weights @ here)
+        return np.asarray((g * rows.of(self)) @ weights / np.where(mass > 0, mass, math.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -714,46 +694,20 @@ def label_apart(where: Predicate, names: Sequence[str]) -> tuple[Any, Predicate]
     return None, where
 
 
-def _first_name(quantity: Quantity) -> str:
-    names = sorted(quantity.names)
-    return quoted(names[0]) if names else "x"
-
-
 class Fixed(NumberNode, Task):
     """A number in an expression of tasks."""
-
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Give the number; no row has a share in it."""
-        return Linearised(self.value, np.zeros(rows.weights.size))
-
-    leaning = linear
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:  # noqa: ARG002
         """Itself: it has no leaves."""
         return self
 
-    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:  # noqa: ARG002
-        """Give the number at both ends."""
-        return Bounds(self.value, self.value)
-
-    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
-        """Give the number; it has no slope."""
-        if not position:
-            return Dual(np.array([self.value]), np.zeros((0, 1)))
-        like = values[0]
-        return Dual(np.full_like(like.value, self.value), np.zeros_like(like.slope))
+    def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:  # noqa: ARG002
+        """The number."""
+        return number(self.value)
 
 
 class Combined(TwoSides[Task], Task):
-    """Two tasks and an arithmetic sign; values follow the rules of differentials."""
-
-    def __str__(self) -> str:
-        left, right = self._told(self.left, second=False), self._told(self.right, second=True)
-        return f"{left} {self.sign} {right}"
-
-    def _told(self, part: Task, *, second: bool) -> str:
-        """A side, in parentheses where it would be read otherwise."""
-        return f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
+    """Two tasks and an arithmetic sign."""
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
         """Both sides with other leaves."""
@@ -762,28 +716,12 @@ class Combined(TwoSides[Task], Task):
             return self
         return Combined(left, self.sign, right)
 
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Join the estimates of both sides."""
-        joined: Linearised = ARITHMETIC[self.sign](self.left.linear(rows), self.right.linear(rows))
-        return joined
-
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Join the estimates and derivatives of both sides."""
-        left, right = self.left.leaning(rows), self.right.leaning(rows)
-        joined: Linearised = ARITHMETIC[self.sign](left, right)
-        return joined
-
-    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
-        """Join the ranges of both sides."""
-        left, right = self.left.bounds_of(known), self.right.bounds_of(known)
-        joined: Bounds = ARITHMETIC[self.sign](left, right)
-        return joined
-
-    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
-        """Join the values and slopes of both sides."""
-        left, right = (part.dual(values, position) for part in (self.left, self.right))
-        joined: Dual = ARITHMETIC[self.sign](left, right)
-        return joined
+    def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:
+        """Join both sides."""
+        both: Value = ARITHMETIC[self.sign](
+            self.left.joined(known, number), self.right.joined(known, number)
+        )
+        return both
 
 
 @dataclass(frozen=True)
@@ -827,21 +765,9 @@ class Named(Task):
         task = self.task.mapped(change)
         return self if task is self.task else replace(self, task=task)
 
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Estimate the task."""
-        return self.task.linear(rows)
-
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Estimate the task and its derivatives."""
-        return self.task.leaning(rows)
-
-    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
-        """Say what the task can be."""
-        return self.task.bounds_of(known)
-
-    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
-        """Give value and slopes of the task."""
-        return self.task.dual(values, position)
+    def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:
+        """What the task makes of them."""
+        return self.task.joined(known, number)
 
 
 def combined(left: object, sign: str, right: object) -> Task:
@@ -853,9 +779,18 @@ def combined(left: object, sign: str, right: object) -> Task:
         elif isinstance(part, Task):
             parts.append(part)
         else:
-            raise InputError(
-                "a task joins with tasks and numbers, not with {value}",
-                argument="task",
-                value=part,
-            )
+            problem = "a task joins with tasks and numbers, not with {value}"
+            raise InputError(problem, argument="task", value=part)
     return Combined(parts[0], sign, parts[1])
+
+
+def leaves_of(tasks: Iterable[Task]) -> tuple[Leaf, ...]:
+    """What tasks are made of, each once."""
+    return tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
+
+
+def reestimated(task: Task, rows: TaskRows, weights: FloatArray) -> FloatArray:
+    """Estimate a task with other sets of weights, such as replicate weights, (n, R) -> (R,)."""
+    leaves = leaves_of([task])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(task.at(leaves, [leaf.reestimated(rows, weights) for leaf in leaves]).value)

@@ -70,9 +70,8 @@ from itrust.data import (
     Token,
     shown_part,
 )
+from itrust.tasks.arithmetic import MAX_DEPTH
 from itrust.tasks.expressions import LABEL, Combined, Fixed, Ratio, Task
-from itrust.tasks.links import LINKS
-from itrust.tasks.nodes import MAX_DEPTH
 from itrust.tasks.quantities import (
     FUNCTIONS,
     Covariate,
@@ -84,6 +83,7 @@ from itrust.tasks.quantities import (
 )
 from itrust.tasks.regressions import Coefficient
 from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
+from itrust.terms import LINKS
 
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence", "coef")

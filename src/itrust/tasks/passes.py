@@ -4,57 +4,318 @@ A first pass sums numerators and denominators with labels and with probabilities
 of labels is then fitted to the rows at hand, or by passes where these hold too few of the labels
 that matter. One more pass gives the estimate by that law; and the main pass, shared with the test,
 sums squares of the rows' shares and what redrawn labels make of every task. Regressions are solved
-by Newton's steps, each of them a pass that all share (`regression_passes.py`).
+by Newton's steps, each of them a pass that all share: a first pass counts levels, and steps begin
+at what the rows at hand say, so that two or three suffice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Missing, Points, Rows
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
-from itrust.tasks.differentials import slopes_at
-from itrust.tasks.expressions import Leaf, Ratio, RatioFit, Task
-from itrust.tasks.fits import LeafFit
-from itrust.tasks.regression_passes import Solutions, solve_expected, solve_regressions, summed
-from itrust.tasks.regressions import Coefficient
-from itrust.tasks.scores import DrawnSums, TaskConstants
+from itrust.engines import Additive, RowwiseWork
+from itrust.tasks.expressions import Leaf, LeafFit, Ratio, RatioFit, Task, TaskFit, TaskRows, leaves_of
+from itrust.tasks.quantities import Quantity
+from itrust.tasks.regressions import (
+    Coefficient,
+    CoefficientFit,
+    refuse_collinear,
+    refuse_few,
+    refuse_outcome,
+    solved,
+    without_solution,
+)
+from itrust.tasks.terms import (
+    Frame,
+    Regression,
+    column_values,
+    columns_of,
+    first_levels,
+    levels_of,
+    scaled_frame,
+)
 from itrust.tasks.uncertainty import (
-    EDGE,
-    ENOUGH,
-    PENALTY,
-    STEPS,
+    FEW_LABELS,
+    MIN_RANKED,
+    GroupLaw,
     LawSums,
     followed,
     is_rate,
-    smoothed_target,
+    kish_of,
 )
+from itrust.terms import RegressionRows, RegressionSums, is_flat
 
 MIN_LABELS = 200  # of either kind among the rows at hand, for their law to be that of all rows
 MAX_RATIOS = 60  # and coefficients of a task, which are bits of a number
-MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
+MIN_AT_HAND = 50  # rows that tell how columns are spread
+STEPS = 50
+SETTLED = 1e-7  # steps converge quadratically: after such a one, nothing is left to do
+ENOUGH, ROUGHLY = 1e-6, 1e-4  # for laws, and for what only says how uncertain a number is
 
 
-def _both(one: Mapping[int, FloatArray], other: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
-    """Sums by key; a key that one of them lacks counts nothing there."""
-    found = dict(one)
-    for key, own in other.items():
-        found[key] = found[key] + own if key in found else own
+@dataclass(frozen=True, eq=False)
+class SumsByKey(Additive):
+    """Sums of many things; what a part of the rows lacks counts nothing there."""
+
+    of: Mapping[Any, Any]
+
+    def __add__(self, other: Self) -> Self:
+        total = dict(self.of)
+        for key, own in other.of.items():
+            total[key] = total[key] + own if key in total else own
+        return type(self)(total)
+
+
+def summed(redraws: Redraws, function: Callable[[Rows, FloatArray], Any]) -> Any:
+    """What a function of chunks gives for all rows, in one pass without draws."""
+    survey = redraws.survey
+    return redraws.engine.run(survey, [], None, [RowwiseWork(function, survey.unit)]).works[0]
+
+
+def weights_at_hand(redraws: Redraws) -> FloatArray:
+    """Weights of the rows at hand, in the unit of all rows."""
+    extract = redraws.extract
+    weights = None if extract is None else extract.weights
+    return np.ones(redraws.sample.n) if weights is None else weights / redraws.survey.unit
+
+
+def improved(
+    sums_at: Callable[[dict[Any, FloatArray]], Mapping[Any, RegressionSums]],
+    starts: Mapping[Any, FloatArray],
+    enough: float,
+    check: Callable[[Any, RegressionSums | None], None] = lambda key, sums: None,
+) -> dict[Any, FloatArray]:
+    """Solve several equations by Newton's steps, which share passes, until all steps are short.
+
+    `check` sees the sums that the last step of an equation was made of, None where there is none.
+    """
+    left, found = dict(starts), dict(starts)
+    for _ in range(STEPS):
+        if not left:
+            break
+        for key, sums in sums_at(left).items():
+            step = sums.step()
+            longest = float(np.abs(step).max())
+            if not math.isfinite(longest):
+                check(key, None)
+                del left[key]
+                continue
+            left[key] = found[key] = left[key] + step / max(1.0, longest)
+            if longest < enough:
+                check(key, sums)
+                del left[key]
+    for key in left:
+        check(key, None)
     return found
+
+
+# --- regressions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """The pass that counts rows for every regression: by level of its categories, and by label."""
+
+    regressions: tuple[Regression, ...]
+
+    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
+        counts: dict[Any, IntArray] = {}
+        for regression in self.regressions:
+            inside = regression.where.rows(chunk.points) & (w > 0)
+            for name, levels in levels_of(regression, chunk.points, inside).items():
+                counts[regression, name] = levels
+            ones = (chunk.y[inside] > 0).astype(int)
+            counts[regression, None] = np.bincount(ones, minlength=2)
+        return SumsByKey(counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stepping:
+    """A pass that improves coefficients, by regression and by what stands for labels.
+
+    That is "y", "p", or the number of a law. Sums of z z' of every regression come with it.
+    """
+
+    frames: Mapping[Regression, Frame]
+    betas: Mapping[Any, FloatArray]
+    laws: Mapping[int, StreamedLaw]
+
+    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
+        stand_ins: dict[Any, FloatArray] = {"y": chunk.y, "p": chunk.p}
+        for number, law in self.laws.items():
+            stand_ins[number] = law.q(chunk.points, w)
+        sums: dict[Any, Any] = {}
+        for regression in dict.fromkeys(regression for regression, _ in self.betas):
+            frame = self.frames[regression]
+            rows = np.flatnonzero(regression.where.rows(chunk.points) & (w > 0))
+            design = frame.design(chunk.points, rows, chunk.first)
+            own = w[rows]
+            sums[regression] = (design * own[:, None]).T @ design
+            for key, beta in self.betas.items():
+                if key[0] == regression:
+                    some = RegressionRows(design, stand_ins[key[1]][rows], own)
+                    sums[key] = RegressionSums.at(frame.link, beta, some)
+        return SumsByKey(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """Regressions, solved on all rows, by what stands for labels."""
+
+    leaves: Mapping[Regression, Coefficient]
+    frames: Mapping[Regression, Frame]
+    betas: Mapping[Any, FloatArray]
+    curves: Mapping[Any, FloatArray]
+    points: Points
+    chosen: Mapping[Regression, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, redraws: Redraws, leaves: Sequence[Leaf]) -> Solutions:
+        """Solve all regressions of some tasks, with labels and with probabilities."""
+        coefficients = [leaf for leaf in leaves if isinstance(leaf, Coefficient)]
+        points, by_regression = redraws.sample.points, {own.regression: own for own in coefficients}
+        begun = cls(by_regression, {}, {}, {}, points, {})
+        if not coefficients:
+            return begun
+        counts = summed(redraws, _Counting(tuple(by_regression))).of
+        frames, chosen = {}, {}
+        for regression, leaf in by_regression.items():
+            levels = {
+                name: own for (of, name), own in counts.items() if of == regression and name
+            }
+            columns = columns_of(regression, points, levels)
+            for own in coefficients:
+                if own.regression == regression:
+                    own.position(columns, points)
+            zeros, ones = counts[regression, None]
+            refuse_few(leaf, len(columns), int(ones), int(zeros))
+            frames[regression] = _frame(redraws, regression, columns)
+            chosen[regression] = first_levels(regression, points, levels)
+        starts = {
+            (regression, kind): _start(redraws, frame, kind)
+            for regression, frame in frames.items()
+            for kind in ("y", "p")
+        }
+        return replace(begun, frames=frames, chosen=chosen).solved(redraws, starts, {}, SETTLED)
+
+    def expected(
+        self, redraws: Redraws, tasks: Sequence[Task], laws: Sequence[StreamedLaw]
+    ) -> Solutions:
+        """Solve the regressions of every task by its law, too, beginning at those of labels."""
+        starts = {
+            (leaf.regression, number): self.betas[leaf.regression, "y"]
+            for number, task in enumerate(tasks)
+            for leaf in task.leaves()
+            if isinstance(leaf, Coefficient)
+        }
+        own = {number: laws[number] for _, number in starts}
+        return self.solved(redraws, starts, own, ROUGHLY) if starts else self
+
+    def solved(
+        self,
+        redraws: Redraws,
+        starts: Mapping[Any, FloatArray],
+        laws: Mapping[int, StreamedLaw],
+        enough: float,
+    ) -> Solutions:
+        """Make passes until all steps are short."""
+        curves, grams = dict(self.curves), dict[Regression, FloatArray]()
+
+        def sums_at(betas: dict[Any, FloatArray]) -> Mapping[Any, RegressionSums]:
+            sums = summed(redraws, _Stepping(self.frames, dict(betas), laws)).of
+            for regression in self.frames:
+                if regression in sums and regression not in grams:
+                    grams[regression] = sums[regression]
+                    refuse_collinear(self.frames[regression], sums[regression])
+            for key in betas:
+                curves[key] = sums[key].curve
+            return {key: sums[key] for key in betas}
+
+        def check(key: tuple[Regression, Hashable], sums: RegressionSums | None) -> None:
+            regression, kind = key
+            if sums is None or is_flat(sums.curve, grams[regression]):
+                raise _unsolved(redraws, self.leaves[regression], self.frames[regression], kind)
+
+        betas = improved(sums_at, starts, enough, check)
+        return replace(self, betas={**self.betas, **betas}, curves=curves)
+
+    def fit(self, leaf: Coefficient, kind: Hashable) -> LeafFit:
+        """Take a coefficient; by a law that it has none of, that of labels."""
+        frame = self.frames[leaf.regression]
+        key = (leaf.regression, kind)
+        if key not in self.betas:
+            key = (leaf.regression, "y")
+        position = leaf.position(frame.columns, self.points)
+        return CoefficientFit.at(frame, self.betas[key], self.curves[key], position)
+
+    def tilts(self, leaf: Leaf) -> tuple[Quantity, ...] | None:
+        """What the law of labels follows for a leaf; None for rates."""
+        if isinstance(leaf, Coefficient):
+            return tuple(column.quantity for column in self.frames[leaf.regression].columns)
+        assert isinstance(leaf, Ratio)
+        return (leaf.quantity,) if leaf.among_positives else None
+
+    def references(self, task: Task) -> dict[str, Any]:
+        """Levels that categories of a task are compared with, where none was chosen."""
+        chosen: dict[str, Any] = {}
+        for leaf in task.leaves():
+            if isinstance(leaf, Coefficient):
+                chosen |= self.chosen[leaf.regression]
+        return chosen
+
+
+def _unsolved(redraws: Redraws, leaf: Coefficient, frame: Frame, kind: Hashable) -> InputError:
+    """The error about a regression without finite coefficients, told by the rows at hand."""
+    sample = redraws.sample
+    rows = np.flatnonzero(leaf.inside_of(sample.points, np.ones(sample.n)))
+    s = sample.p if kind == "p" else sample.y
+    return without_solution(leaf, frame, frame.values(sample.points, rows), s[rows])
+
+
+def _frame(redraws: Redraws, regression: Regression, columns: Any) -> Frame:
+    """Columns scaled by the rows at hand; these also tell labels and predictions among them."""
+    sample = redraws.sample
+    rows = np.flatnonzero(regression.where.rows(sample.points))
+    if rows.size < MIN_AT_HAND:
+        points = sample.points
+        values = np.column_stack([column.quantity.of(points) for column in columns])
+        return scaled_frame(regression, columns, values[np.isfinite(values).all(axis=1)])
+    values = column_values(regression, columns, sample.points, rows)
+    for k, column in enumerate(columns):
+        refuse_outcome(column, values[:, k], sample.y[rows], sample.p[rows])
+    return scaled_frame(regression, columns, values)
+
+
+def _start(redraws: Redraws, frame: Frame, kind: str) -> FloatArray:
+    """Coefficients by the rows at hand; zeros with a mean where these do not suffice."""
+    sample, w = redraws.sample, weights_at_hand(redraws)
+    rows, design = frame.rows_of(sample.points, w)
+    s = (sample.y if kind == "y" else sample.p)[rows]
+    beta = solved(frame.link, design, w[rows], design.T @ (w[rows] * s)) if rows.size else None
+    if beta is None:
+        beta = np.zeros(1 + len(frame.columns))
+        beta[0] = frame.link.start(float(s.mean()) if rows.size else 0.5)
+    return beta
+
+
+# --- ratios and laws ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class RatioTotals(Additive):
-    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0."""
+    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0.
+
+    `groups` has for every task the weights, their squares, positives and rows by which of its
+    leaves count them.
+    """
 
     above_y: FloatArray
     above_p: FloatArray
@@ -65,42 +326,37 @@ class RatioTotals(Additive):
     zeros2: FloatArray
     low: FloatArray
     high: FloatArray
-    groups: tuple[Mapping[int, FloatArray], ...]
+    groups: tuple[SumsByKey, ...]
     missing: IntArray
 
     def __add__(self, other: Self) -> Self:
-        mine, others = vars(self), vars(other)
-        names = ("low", "high", "groups")
-        found = {name: mine[name] + others[name] for name in mine if name not in names}
-        return type(self)(
-            **found,
-            low=np.minimum(self.low, other.low),
-            high=np.maximum(self.high, other.high),
-            groups=tuple(map(_both, self.groups, other.groups)),
-        )
+        total = self._sum(other, in_place=False)
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return replace(total, low=low, high=high)
 
-    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> tuple[LeafFit, ...]:
+    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> dict[Leaf, LeafFit]:
         """The leaves with labels ("y"), or with probabilities ("p"); NaN over nothing."""
         above, mass = (self.above_y, self.mass_y) if kind == "y" else (self.above_p, self.mass_p)
-        labelled = np.array([leaf.among_positives for leaf in leaves], dtype=bool)
-        return fits_of(leaves, above, np.where(labelled, mass, self.mass), solutions, kind)
+        return fits_of(leaves, above, mass, self.mass, solutions, kind)
 
 
 def fits_of(
     leaves: Sequence[Leaf],
     above: FloatArray,
-    below: FloatArray,
+    positive: FloatArray,
+    everyone: FloatArray,
     solutions: Solutions,
     kind: Any,
-) -> tuple[LeafFit, ...]:
+) -> dict[Leaf, LeafFit]:
     """Ratios from their numerators and denominators, (k,) each, and coefficients as solved."""
-    return tuple(
-        solutions.fit(leaf, kind)
-        if isinstance(leaf, Coefficient)
-        else RatioFit(leaf, float(up / down) if down > 0 else math.nan, float(down))
-        for leaf, up, down in zip(leaves, above, below, strict=True)
-        if isinstance(leaf, Coefficient | Ratio)
-    )
+    fits: dict[Leaf, LeafFit] = {}
+    for leaf, up, ones, rows in zip(leaves, above, positive, everyone, strict=True):
+        if isinstance(leaf, Coefficient):
+            fits[leaf] = solutions.fit(leaf, kind)
+        elif isinstance(leaf, Ratio):
+            down = float(ones if leaf.among_positives else rows)
+            fits[leaf] = RatioFit(leaf, float(up / down) if down > 0 else math.nan, down)
+    return fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,16 +388,11 @@ class _Totalling:
         )
 
 
-def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> dict[int, FloatArray]:
+def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> SumsByKey:
     """Totals of some rows by which of a task's leaves count them, as `RatioTotals.groups`."""
-    found = {}
     keys, code = np.unique(pattern(inside), return_inverse=True)
-    for number, key in enumerate(keys.tolist()):
-        own = code == number
-        kinds = float((y[own] == 1).sum()), float((y[own] != 1).sum())
-        own_w = w[own]
-        found[key] = np.array([own_w.sum(), own_w @ own_w, own_w @ y[own], *kinds])
-    return found
+    sums = [np.bincount(code, own) for own in (w, w**2, w * y, np.ones(w.size))]
+    return SumsByKey(dict(zip(keys.tolist(), np.transpose(sums), strict=True)))
 
 
 def pattern(inside: Any) -> IntArray:
@@ -151,413 +402,204 @@ def pattern(inside: Any) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class RankTable:
-    """Normal scores of a quantity, from rows that stand for all."""
-
-    values: FloatArray
-    scores: FloatArray
-
-    @classmethod
-    def of(cls, values: FloatArray) -> RankTable:
-        """Ranks on the normal scale, ties in the middle."""
-        distinct, counts = np.unique(values, return_counts=True)
-        middle = (np.cumsum(counts) - counts / 2) / values.size
-        scores = ndtri(middle)
-        return cls(distinct, scores - np.average(scores, weights=counts))
-
-    def __call__(self, values: FloatArray) -> FloatArray:
-        """The scores of other rows."""
-        if self.values.size < 2:
-            return np.zeros(values.size)
-        return np.interp(values, self.values, self.scores)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupLaw:
-    """The smoothed law of labels among rows that the same leaves count."""
-
-    target: float | None
-    quantities: tuple[Any, ...]
-    tables: tuple[RankTable, ...]
-    beta: FloatArray
-    mean_weight: float
-    is_settled: bool
-
-    def design(self, points: Points) -> FloatArray:
-        """A constant and the scores of some rows, (n, 1 + quantities)."""
-        pairs = zip(self.quantities, self.tables, strict=True)
-        scores = [table(quantity.of(points)) for quantity, table in pairs]
-        return np.column_stack([np.ones(len(points)), *scores])
-
-    def q(self, points: Points) -> FloatArray:
-        """Probabilities of some rows, (n,)."""
-        start = logit(np.clip(points.p, EDGE, 1 - EDGE))
-        return np.asarray(expit(start + self.design(points) @ self.beta))
-
-    def newton(self, y: FloatArray, points: Points, w: FloatArray) -> NewtonSums:
-        """What some rows contribute to a step."""
-        design, q = self.design(points), self.q(points)
-        w = w / self.mean_weight
-        target = y if self.target is None else np.full(y.size, self.target)
-        slope = design.T @ (w * (target - q))
-        curve = (design * (w * q * (1 - q) + EDGE)[:, None]).T @ design
-        return NewtonSums({0: slope}, {0: curve})
-
-    def stepped(self, slope: FloatArray, curve: FloatArray) -> tuple[GroupLaw, float]:
-        """The law after a step, and how long that was."""
-        penalty = np.diag([0.0, *(PENALTY for _ in self.quantities)])
-        step = np.linalg.solve(curve + penalty, slope - penalty @ self.beta)
-        largest = float(np.abs(step).max())
-        return replace(self, beta=self.beta + step / max(1.0, largest)), largest
-
-
-@dataclass(frozen=True, eq=False)
-class NewtonSums(Additive):
-    """First and second derivatives, by group."""
-
-    slopes: Mapping[int, FloatArray]
-    curves: Mapping[int, FloatArray]
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(_both(self.slopes, other.slopes), _both(self.curves, other.curves))
-
-
-@dataclass(frozen=True, eq=False)
-class _Stepping:
-    """A pass that improves the laws of some groups."""
-
-    leaves: tuple[Leaf, ...]
-    laws: Mapping[int, GroupLaw]
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> NewtonSums:
-        code = pattern([leaf.inside_of(chunk.points, w) for leaf in self.leaves])
-        slopes, curves = {}, {}
-        for key, law in self.laws.items():
-            rows = np.flatnonzero(code == key)
-            if rows.size:
-                found = law.newton(chunk.y[rows], chunk.points.take(rows), w[rows])
-                slopes[key], curves[key] = found.slopes[0], found.curves[0]
-        return NewtonSums(slopes, curves)
-
-
-@dataclass(frozen=True, eq=False)
 class StreamedLaw:
     """What labels could have been, for every group of rows that some leaves tell apart."""
 
     leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
 
+    def rows(self, points: Points, w: FloatArray) -> dict[int, IntArray]:
+        """Which rows each law is of."""
+        code = pattern([leaf.inside_of(points, w) for leaf in self.leaves])
+        return {
+            key: np.flatnonzero(code == key) for key in np.unique(code).tolist() if key in self.laws
+        }
+
     def q(self, points: Points, w: FloatArray) -> FloatArray:
         """Probabilities of some rows, (n,)."""
-        code = pattern([leaf.inside_of(points, w) for leaf in self.leaves])
-        found = np.array(points.p)
-        for key in np.unique(code).tolist():
-            law = self.laws.get(key)
-            if law is not None:
-                rows = np.flatnonzero(code == key)
-                found[rows] = law.q(points.take(rows))
-        return found
+        q = np.array(points.p)
+        for key, rows in self.rows(points, w).items():
+            q[rows] = self.laws[key].q(points.take(rows))
+        return q
+
+    def sums(self, chunk: Rows, w: FloatArray) -> SumsByKey:
+        """What some rows contribute to a step of each law."""
+        sums = {}
+        for key, rows in self.rows(chunk.points, w).items():
+            sums[key] = self.laws[key].sums(chunk.y[rows], chunk.points.take(rows), w[rows])
+        return SumsByKey(sums)
 
 
-@dataclass(frozen=True, eq=False)
-class ExpectedTotals(Additive):
-    """Sums that need the laws and the coefficients of regressions."""
+def _law(
+    redraws: Redraws, task: Task, groups: Mapping[int, FloatArray], solutions: Solutions
+) -> StreamedLaw:
+    """The law of a task: fitted to the rows at hand, or by passes where these are too few."""
+    sample, w, leaves = redraws.sample, weights_at_hand(redraws), leaves_of([task])
+    code = pattern([leaf.inside_of(sample.points, w) for leaf in leaves])
+    laws, left = {}, []
+    for key, totals in groups.items():
+        here = [leaf for k, leaf in enumerate(leaves) if (key >> k) & 1]
+        rows = np.flatnonzero(code == key)
+        ranked = rows if rows.size >= MIN_RANKED else np.arange(sample.n)
+        quantities = followed(here, [solutions.tilts(leaf) for leaf in here])
+        law = GroupLaw.of(quantities, totals, sample.points.take(ranked))
+        y = sample.y[rows]
+        kinds = min(int(y.sum()), int(rows.size - y.sum()))
+        enough = (kinds if law.quantities else rows.size) >= MIN_LABELS
+        laws[key] = law.fitted(y, sample.points.take(rows), w[rows]) if rows.size else law
+        if totals[0] > 0 and not enough:
+            left.append(key)
 
-    above: FloatArray
-    below: FloatArray
-    carried: FloatArray
+    def law_at(betas: Mapping[int, FloatArray]) -> StreamedLaw:
+        return StreamedLaw(leaves, {key: replace(laws[key], beta=betas[key]) for key in betas})
+
+    def sums_at(betas: dict[Any, FloatArray]) -> Mapping[Any, RegressionSums]:
+        sums = summed(redraws, law_at(betas).sums).of
+        return {key: laws[key].penalised(sums[key], betas[key]) for key in betas}
+
+    improved_betas = improved(sums_at, {key: laws[key].beta for key in left}, ENOUGH)
+    return StreamedLaw(leaves, {**laws, **law_at(improved_betas).laws})
 
 
 @dataclass(frozen=True, eq=False)
 class _Expecting:
-    """The pass that estimates every task by its law."""
+    """The pass that estimates every task by its law; and what carries coefficients."""
 
     leaves: tuple[Leaf, ...]
     laws: tuple[StreamedLaw, ...]
-    predicted: tuple[LeafFit, ...]
+    predicted: Mapping[Leaf, LeafFit]
 
-    def __call__(self, chunk: Rows, w: FloatArray) -> ExpectedTotals:
+    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
         terms = [leaf.terms_of(chunk.points, w) for leaf in self.leaves]
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
         q = np.array([law.q(chunk.points, w) for law in self.laws])
         moved = np.zeros((len(self.leaves), w.size))
-        for k, (leaf, fit) in enumerate(zip(self.leaves, self.predicted, strict=True)):
+        for k, leaf in enumerate(self.leaves):
             if isinstance(leaf, Coefficient):
+                fit = self.predicted[leaf]
                 moved[k] = np.abs(fit.lean(fit.read(chunk.points, w), w))
         powers = [own @ kind for kind in (chunk.y, 1 - chunk.y) for own in (moved, moved**2)]
-        return ExpectedTotals((w * q) @ g.T, (w * q) @ h.T, np.array(powers))
+        sums = {"above": (w * q) @ g.T, "below": (w * q) @ h.T, "carried": np.array(powers)}
+        return SumsByKey(sums)
 
 
 @dataclass(frozen=True, eq=False)
 class TaskPass:
-    """Tasks as a part of the main pass; made by `task_pass`, which makes the first passes."""
+    """Tasks on rows that are not all at hand: what the first passes over them tell."""
 
-    redraws: Redraws
     tasks: tuple[Task, ...]
     leaves: tuple[Leaf, ...]
     totals: RatioTotals
     laws: tuple[StreamedLaw, ...]
-    expected: ExpectedTotals
+    expected: Mapping[str, FloatArray]
     solutions: Solutions
-    names: tuple[str, ...] = field(default=())
+    missing: Mapping[str, int]
+    unit: float
 
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """None: no kernels are tested."""
-        return ()
+    @classmethod
+    def of(cls, redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
+        """Make the first passes over the rows: totals, laws, and the estimates by these."""
+        leaves = leaves_of(tasks)
+        names = tuple(sorted({name for task in tasks for name in task.names}))
+        own = tuple(_places_of(task, leaves) for task in tasks)
+        totals: RatioTotals = summed(redraws, _Totalling(leaves, names, own))
+        for leaf, mass in zip(leaves, totals.mass, strict=True):
+            if not mass > 0:
+                raise leaf.without_rows()
+        solutions = Solutions.of(redraws, leaves)
+        laws = tuple(
+            _law(redraws, task, groups.of, solutions)
+            for task, groups in zip(tasks, totals.groups, strict=True)
+        )
+        expecting = _Expecting(leaves, laws, totals.fits(leaves, solutions, "p"))
+        expected = summed(redraws, expecting).of
+        solutions = solutions.expected(redraws, tasks, laws)
+        missing = dict(zip(names, totals.missing.tolist(), strict=True))
+        unit = redraws.survey.unit
+        return cls(tuple(tasks), leaves, totals, laws, expected, solutions, missing, unit)
 
-    @property
-    def width(self) -> int:
-        """Numbers that are kept for each draw."""
-        return self.constants.width
-
-    @cached_property
-    def constants(self) -> TaskConstants:
-        """What the sums over redrawn labels need to know."""
-        fits = self.fits("p")
-        return TaskConstants(self.tasks, self.leaves, fits, np.array([fit.mass for fit in fits]))
-
-    def fits(self, kind: str) -> tuple[LeafFit, ...]:
+    def fits(self, kind: str) -> dict[Leaf, LeafFit]:
         """The leaves with labels ("y") or with probabilities ("p")."""
         return self.totals.fits(self.leaves, self.solutions, kind)
 
-    def values(self, kind: str) -> FloatArray:
-        """Their values, (k,)."""
-        return np.array([fit.value for fit in self.fits(kind)])
-
-    def expected_fits(self, number: int) -> tuple[LeafFit, ...]:
-        """The leaves by the law of a task; coefficients of other tasks are those of labels."""
-        labelled = np.array([leaf.among_positives for leaf in self.leaves], dtype=bool)
-        below = np.where(labelled, self.expected.below[number], self.totals.mass)
-        above = self.expected.above[number]
-        return fits_of(self.leaves, above, below, self.solutions, number)
-
-    def works(self, block: range) -> list[Any]:
-        """Sums over redrawn labels, and of powers of the rows' shares."""
-        unit = self.redraws.survey.unit
-        large = self.redraws.n * len(block) > TaskConstants.MAX_IN_DOUBLE
-        return [self.constants.work(unit, large), RowwiseWork(self._sharing, unit)]
-
     @cached_property
-    def _sharing(self) -> _Sharing:
+    def fitted(self) -> list[tuple[TaskFit, TaskFit, TaskFit]]:
+        """Every task with labels, with probabilities and by its law."""
         labels, predicted = self.fits("y"), self.fits("p")
-        found = []
-        for number, task in enumerate(self.tasks):
-            own = {*task.leaves()}
-            places = tuple(k for k, leaf in enumerate(self.leaves) if leaf in own)
+        return [
+            (
+                TaskFit.of(task, labels),
+                TaskFit.of(task, predicted),
+                TaskFit.of(task, self._by_law(number)),
+            )
+            for number, task in enumerate(self.tasks)
+        ]
 
-            def shares(fits: Sequence[LeafFit], task: Task = task, at: Any = places) -> _Linear:
-                values = np.array([fit.value for fit in fits])
-                slopes = slopes_at(task, self.leaves, values)[list(at)]
-                return _Linear(slopes, tuple(fits[k] for k in at))
-
-            by_law = shares(self.expected_fits(number))
-            found.append(_TaskShares(places, shares(labels), shares(predicted), by_law))
-        return _Sharing(labels, tuple(found), self.laws)
-
-    def reduced(self, outcome: Outcome, block: range) -> tuple[DrawnSums, LawSumsOfTasks]:
-        """Keep the sums; those of the data once."""
-        drawn, shares = outcome.works
-        return (drawn if block.start == 0 else drawn.without_data()), shares
-
-    def finished(
-        self, found: Sequence[tuple[DrawnSums, LawSumsOfTasks]]
-    ) -> tuple[DrawnSums, LawSumsOfTasks]:
-        """Put batches of draws side by side."""
-        return DrawnSums.joined([drawn for drawn, _ in found]), found[0][1]
+    def _by_law(self, number: int) -> dict[Leaf, LeafFit]:
+        """The leaves by the law of a task; coefficients of other tasks are those of labels."""
+        above, below = (self.expected[side][number] for side in ("above", "below"))
+        return fits_of(self.leaves, above, below, self.totals.mass, self.solutions, number)
 
     @property
-    def carriers(self) -> dict[Leaf, tuple[float, ...]]:
-        """How many equal labels would say as much as those that carry each leaf, by kind."""
-        totals = self.totals
-        zeros = totals.mass - totals.mass_y
-        plain = np.array([totals.mass_y, totals.ones2, zeros, totals.zeros2])
-        found = {}
-        for k, leaf in enumerate(self.leaves):
-            ones = [_kish(plain[0, k], plain[1, k])]
-            if not leaf.among_positives:
-                ones.append(_kish(plain[2, k], plain[3, k]))
-            if isinstance(leaf, Coefficient):
-                each = leaf.labels_each
-                own = self.expected.carried[:, k]
-                ones = [one / each for one in ones]
-                ones += [_kish(own[0], own[1]), _kish(own[2], own[3])]
-            found[leaf] = tuple(ones)
-        return found
+    def sharing(self) -> RowwiseWork:
+        """What the main pass sums of the rows' shares in every task: `LawSums` by number."""
+        return RowwiseWork(partial(_shares, self.fitted, self.laws), self.unit)
 
-    def law_value(self, number: int) -> float | None:
+    def few(self, task: Task) -> bool:
+        """Whether so few labels carry a task that its interval is rough."""
+        return any(self._carriers(self.leaves.index(leaf)) < FEW_LABELS for leaf in task.leaves())
+
+    def _carriers(self, k: int) -> float:
+        """How many equal labels would say as much as those that carry a leaf, of the rarer kind."""
+        totals, leaf = self.totals, self.leaves[k]
+        kinds = [kish_of(totals.mass_y[k], totals.ones2[k])]
+        if not leaf.among_positives:
+            kinds.append(kish_of(totals.mass[k] - totals.mass_y[k], totals.zeros2[k]))
+        if isinstance(leaf, Coefficient):
+            own = self.expected["carried"][:, k]
+            kinds = [kind / leaf.labels_each for kind in kinds]
+            kinds += [kish_of(own[0], own[1]), kish_of(own[2], own[3])]
+        return min(kinds)
+
+    def bounds(self, task: Task) -> Any:
+        """What a task can be, whatever the labels are."""
+        ends = zip(self.leaves, self.totals.low, self.totals.high, strict=True)
+        return task.bounds_of({leaf: leaf.between(float(low), float(high)) for leaf, low, high in ends})
+
+    def smoothed_rate(self, number: int) -> float | None:
         """What a plain rate or share would be by the law; None for other tasks."""
-        task = self.tasks[number]
-        if not is_rate(task):
-            return None
-        (ratio,) = {*task.leaves()}
-        return self.expected_fits(number)[self.leaves.index(ratio)].value
+        return self.fitted[number][2].value if is_rate(self.tasks[number]) else None
 
 
-def _kish(whole: float, squares: float) -> float:
-    """How many equal weights would have this sum and this sum of squares."""
-    return float(whole**2 / squares) if squares > 0 else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Linear:
-    """What a row's share in a task is made of: slopes of the task in its leaves, and these."""
-
-    slopes: FloatArray
-    fits: tuple[LeafFit, ...]
-
-    def shares(self, read: Sequence[Any], w: FloatArray, s: FloatArray) -> FloatArray:
-        """Of the rows, with these stand-ins, (n,)."""
-        pairs = zip(self.slopes, self.fits, read, strict=True)
-        return np.asarray(sum(slope * fit.shares(own, w, s) for slope, fit, own in pairs))
-
-    def lean(self, read: Sequence[Any], w: FloatArray) -> FloatArray:
-        """What stand-ins of the rows move, (n,)."""
-        pairs = zip(self.slopes, self.fits, read, strict=True)
-        return np.asarray(
-            sum(slope / (fit.mass or math.nan) * fit.lean(own, w) for slope, fit, own in pairs)
+def _shares(
+    tasks: Sequence[tuple[TaskFit, TaskFit, TaskFit]],
+    laws: Sequence[StreamedLaw],
+    chunk: Rows,
+    w: FloatArray,
+) -> SumsByKey:
+    """Sums of powers of the rows' shares in every task; leaves read the rows once."""
+    fits = {leaf: fit for own, *_ in tasks for leaf, fit in zip(own.leaves, own.fits, strict=True)}
+    read = {leaf: fit.read(chunk.points, w) for leaf, fit in fits.items()}
+    sums = {}
+    for number, (fitted, law) in enumerate(zip(tasks, laws, strict=True)):
+        own, q = [read[leaf] for leaf in fitted[0].leaves], law.q(chunk.points, w)
+        labels, plug_in, expected = (
+            fit.shares(own, TaskRows(chunk.points, w, s))
+            for fit, s in zip(fitted, (chunk.y, chunk.p, q), strict=True)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _TaskShares:
-    """One task: which leaves it has, and these with labels, probabilities and by its law."""
-
-    places: tuple[int, ...]
-    labels: _Linear
-    predicted: _Linear
-    expected: _Linear
-
-
-@dataclass(frozen=True, eq=False)
-class LawSumsOfTasks(Additive):
-    """Sums of powers of the rows' shares, one for each task."""
-
-    tasks: tuple[LawSums, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sharing:
-    """What the main pass sums of the rows' shares in every task."""
-
-    fits: tuple[LeafFit, ...]  # of all leaves: they read the rows once
-    tasks: tuple[_TaskShares, ...]
-    laws: tuple[StreamedLaw, ...]
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> LawSumsOfTasks:
-        everything = [fit.read(chunk.points, w) for fit in self.fits]
-        found = []
-        for own, law in zip(self.tasks, self.laws, strict=True):
-            read = [everything[k] for k in own.places]
-            q = law.q(chunk.points, w)
-            seen = own.labels.shares(read, w, chunk.y)
-            plug_in = own.predicted.shares(read, w, chunk.p)
-            by_law = own.expected.shares(read, w, q)
-            leaning = own.expected.lean(read, w)
-            found.append(LawSums.of(seen - plug_in, by_law - plug_in, leaning, q))
-        return LawSumsOfTasks(tuple(found))
-
-
-def task_pass(redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
-    """Make the first passes over the rows: totals, laws, and the estimates by these."""
-    leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
-    names = tuple(sorted({name for task in tasks for name in task.names}))
-    own = tuple(_places_of(task, leaves) for task in tasks)
-    totals: RatioTotals = summed(redraws, _Totalling(leaves, names, own))
-    for leaf, mass in zip(leaves, totals.mass, strict=True):
-        if not mass > 0:
-            raise leaf.without_rows()
-    solutions = solve_regressions(redraws, leaves)
-    laws = _laws(redraws, tasks, totals, solutions)
-    expecting = _Expecting(leaves, laws, totals.fits(leaves, solutions, "p"))
-    expected: ExpectedTotals = summed(redraws, expecting)
-    solutions = solve_expected(redraws, tasks, laws, solutions)
-    return TaskPass(redraws, tuple(tasks), leaves, totals, laws, expected, solutions, names)
+        lean = fitted[2].lean(own, w, (None,))
+        sums[number] = LawSums.of(labels - plug_in, expected - plug_in, lean, q[:, None])
+    return SumsByKey(sums)
 
 
 def _places_of(task: Task, leaves: Sequence[Leaf]) -> list[int]:
     """Which leaves a task is made of, by number; too many are refused."""
-    own = [leaves.index(leaf) for leaf in dict.fromkeys(task.leaves())]
+    own = [leaves.index(leaf) for leaf in leaves_of([task])]
     if len(own) > MAX_RATIOS:
-        raise InputError(
+        problem = (
             "{task} is made of {number} means, shares, rates and coefficients; at most {most} can "
-            "be read from very many rows",
-            argument="tasks",
-            value=task,
-            details={"task": task, "number": len(own), "most": MAX_RATIOS},
+            "be read from very many rows"
         )
+        told = {"task": task, "number": len(own), "most": MAX_RATIOS}
+        raise InputError(problem, argument="tasks", value=task, details=told)
     return own
-
-
-def _laws(
-    redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals, solutions: Solutions
-) -> tuple[StreamedLaw, ...]:
-    """The law of every task: fitted to the rows at hand, or by passes where these are too few."""
-    found = []
-    for task, groups in zip(tasks, totals.groups, strict=True):
-        own = tuple(dict.fromkeys(task.leaves()))
-        laws = _at_hand(redraws, own, groups, solutions)
-        for _ in range(STEPS):
-            open_ones = {key: law for key, law in laws.items() if not law.is_settled}
-            if not open_ones:
-                break
-            sums: NewtonSums = summed(redraws, _Stepping(own, open_ones))
-            for key, law in open_ones.items():
-                moved, length = law.stepped(sums.slopes[key], sums.curves[key])
-                laws[key] = replace(moved, is_settled=length < ENOUGH)
-        found.append(StreamedLaw(own, laws))
-    return tuple(found)
-
-
-def _at_hand(
-    redraws: Redraws,
-    leaves: tuple[Leaf, ...],
-    groups: Mapping[int, FloatArray],
-    solutions: Solutions,
-) -> dict[int, GroupLaw]:
-    """Laws fitted to the rows at hand; those of few labels are not settled."""
-    sample, extract = redraws.sample, redraws.extract
-    assert extract is not None
-    weights = extract.weights
-    w = np.ones(sample.n) if weights is None else weights / redraws.survey.unit
-    code = pattern([leaf.inside_of(sample.points, w) for leaf in leaves])
-    laws = {}
-    for key, (mass, mass2, mass_y, ones, zeros) in groups.items():
-        here = [leaf for k, leaf in enumerate(leaves) if (key >> k) & 1]
-        rows = np.flatnonzero(code == key)
-        tilts = [solutions.tilts(leaf) for leaf in here]
-        quantities = followed(here, tilts) if 0 < mass_y < mass else ()
-        tilted = bool(quantities)
-        ranked = rows if rows.size >= MIN_RANKED else np.arange(sample.n)
-        points = sample.points.take(ranked)
-        tables = tuple(RankTable.of(_finite(quantity.of(points))) for quantity in quantities)
-        law = GroupLaw(
-            target=None if tilted else smoothed_target(mass, mass2, mass_y),
-            quantities=quantities,
-            tables=tables,
-            beta=np.zeros(1 + len(quantities)),
-            mean_weight=mass / max(ones + zeros, 1.0),
-            is_settled=mass <= 0,
-        )
-        y, own_points = sample.y[rows], sample.points.take(rows)
-        kinds = min(int(y.sum()), int(rows.size - y.sum()))
-        enough = kinds >= MIN_LABELS if tilted else rows.size >= MIN_LABELS
-        if rows.size and not law.is_settled:
-            law = _fitted(law, y, own_points, w[rows])
-        laws[key] = replace(law, is_settled=law.is_settled or enough)
-    return laws
-
-
-def _finite(values: FloatArray) -> FloatArray:
-    known = values[np.isfinite(values)]
-    return known if known.size else np.zeros(1)
-
-
-def _fitted(law: GroupLaw, y: FloatArray, points: Points, w: FloatArray) -> GroupLaw:
-    """Newton's steps on rows at hand."""
-    for _ in range(STEPS):
-        sums = law.newton(y, points, w)
-        law, length = law.stepped(sums.slopes[0], sums.curves[0])
-        if length < ENOUGH:
-            break
-    return law

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from itrust._core import (
     InputError,
     IntArray,
     Rng,
+    Setting,
     Subject,
     as_seed,
     checked_alpha,
@@ -25,6 +26,7 @@ from itrust._core import (
     listed,
 )
 from itrust.balance import (
+    PREDICTION,
     Gap,
     LookedAt,
     Resemblance,
@@ -43,6 +45,7 @@ from itrust.data import (
     Population,
     PopulationScan,
     Predicate,
+    Rows,
     Sample,
     Scan,
     checked_sample,
@@ -50,10 +53,9 @@ from itrust.data import (
 )
 from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of, positive_tasks, reference_notes
-from itrust.tasks.bounds import Bounds
+from itrust.tasks.arithmetic import Bounds
+from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.collected import RefusedTask, TaskEstimates, collected
-from itrust.tasks.differentials import joined_at
 from itrust.tasks.estimated import (
     MAX_NEW,
     MAX_UNLIKE,
@@ -62,9 +64,10 @@ from itrust.tasks.estimated import (
     Estimate,
     TaskEstimate,
 )
-from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.makers import as_tasks
-from itrust.tasks.powering import Powered, prediction_powered, spread
+from itrust.tasks.outcomes import class_tasks, classes_of, outcome_of, refuse_other_value
+from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
 from itrust.tasks.transported import (
     PopulationTotals,
@@ -72,6 +75,7 @@ from itrust.tasks.transported import (
     TransportedValue,
     cross_fitted,
     population_totals,
+    transported,
 )
 from itrust.tasks.uncertainty import (
     FEW_LABELS,
@@ -81,7 +85,6 @@ from itrust.tasks.uncertainty import (
     Located,
     Uncertainty,
     few_labels,
-    slopes_of,
 )
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
@@ -92,6 +95,7 @@ MANY_ALONE = 0.01  # share of the population without neighbours that is worth a 
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
 NO_RECALIBRATED = "there is no recalibrated estimate: "
 PAIRS_NOTE = f"{NO_RECALIBRATED}pairs of rows are too many"
+MIXED_NOTE = f"{NO_RECALIBRATED}the number is of several classes"
 SOME_NOTE = f"{NO_RECALIBRATED}it would have to read every row of the population at once"
 SUPPORT = ("refuse", "exclude")
 # Below so many rows, or with so large a difference left, nothing is carried over to a population.
@@ -161,12 +165,6 @@ def estimate_tasks(
     wanted = as_tasks(tasks)
     refused = Refusals(wanted, are_kept=refusals == "keep")
     with one_blas_thread():  # many small products: threads would wait for each other
-        if isinstance(labelled, MulticlassSample):
-            from itrust.tasks.class_population import class_estimates
-
-            return class_estimates(
-                wanted, population, labelled, alpha, selection, support, rng, refused
-            )
         return _estimates_of(wanted, population, labelled, alpha, selection, support, rng, refused)
 
 
@@ -206,35 +204,97 @@ class Refusals:
 
 def _estimates_of(
     tasks: Sequence[Task],
-    population: Population | PopulationScan | Scan,
-    labelled: Sample,
+    population: Any,
+    labelled: Rows,
     alpha: float,
     selection: object,
     support: str,
     rng: Rng,
     refused: Refusals,
 ) -> TaskEstimates:
-    checked_sample(labelled)
+    if not labelled.several:
+        checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
+    if not tasks:
+        raise InputError("name a number to be estimated; there is none", argument="tasks")
     seed = as_seed(rng)
-    own: dict[int, Task] = {}
+    asked: dict[int, Task] = {}
     for k, task in enumerate(tasks):
         with refused.of(k):
-            (own[k],) = positive_tasks([task], labelled)
+            (own,) = class_tasks([task], labelled)
+            refuse_other_value(own, labelled)
+            if support == "exclude":
+                _refuse_exclusion(own, labelled)
+            asked[k] = own
     refused.raise_if_all()
+    if labelled.several:
+        _refuse_other_classes(population, labelled)
     known = read_selection(selection, labelled)
-    place = prepared(own, population, labelled, known, support, seed, refused)
-    found = estimated_at(place, own, population, support, alpha, refused)
+    places, labelled = _places(asked, population, labelled, known, support, seed, refused)
+    notes = (*notes_of(population), *outcome_of(labelled, next(iter(places))).notes)
+    estimates: dict[int, TaskEstimate] = {}
+    for name, place in places.items():
+        alone = {  # numbers of one class are those of its positives
+            k: task.mapped(lambda leaf: leaf.bare)
+            for k, task in refused.left(asked).items()
+            if classes_of([task], labelled) == (name,)
+        }
+        totals = place.totals(list(alone.values()), outcome_of(population, name))
+        for k, task in alone.items():
+            own = None if totals is None else totals.only(task)
+            with refused.of(k):
+                estimates[k] = _estimate(task, place.labelled, {None: place}, own, notes, alpha)
+    for k, task in refused.left(asked).items():
+        if k not in estimates:
+            mixed = {name: places[name] for name in classes_of([task], labelled)}
+            with refused.of(k):
+                estimates[k] = _estimate(task, labelled, mixed, None, notes, alpha)
     refused.raise_if_all()
-    asked = [replace(one, task=tasks[k]) for k, one in found.items()]
-    made = collected(asked, place.labelled, place.everyone, seed)
-    return replace(made, refused=refused.results())
+    given = sorted(estimates)
+    first = next(iter(places.values()))
+    kept = collected(
+        [replace(estimates[k], task=asked[k]) for k in given],
+        first.labelled,
+        first.everyone,
+        seed,
+        lambda leaf: outcome_of(labelled, leaf.label).y > 0,
+    )
+    told = tuple(replace(one, task=tasks[k]) for one, k in zip(kept.estimates, given, strict=True))
+    return replace(kept, estimates=told, refused=refused.results())
+
+
+def _refuse_other_classes(population: Any, labelled: Rows) -> None:
+    """Refuse a population that has not the classes of the labelled rows."""
+    ours = listed(labelled.classes)
+    if not getattr(population, "several", False):
+        problem = (
+            "labelled rows have the classes {classes}, and {argument} has one column of "
+            "probabilities; give it those of every class"
+        )
+        raise InputError(problem, argument="population", value=population, classes=ours)
+    if set(population.classes) != set(labelled.classes):
+        problem = (
+            "the population has the classes {theirs} and the labelled rows {ours}; they must be "
+            "the same"
+        )
+        theirs = listed(population.classes)
+        raise InputError(problem, argument="population", theirs=theirs, ours=ours)
+
+
+def _refuse_exclusion(task: Task, labelled: Rows) -> None:
+    if len(classes_of([task], labelled)) > 1:
+        problem = (
+            "{task} is of several classes, and rows that are unlike every labelled row cannot be "
+            "left out for all of them at once; estimate it with {setting}, or one class at a time"
+        )
+        setting = Setting("support", "refuse")
+        raise InputError(problem, argument="support", value="exclude", task=task, setting=setting)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatePlace:
-    """Labelled rows and a population, compared: what the estimates of all tasks share."""
+    """Labelled rows of one outcome and a population, compared: what estimates of tasks share."""
 
     labelled: Sample
     everyone: Pilot
@@ -242,111 +302,156 @@ class EstimatePlace:
     transport: Transport
     resemblance: Resemblance
     looks: Mapping[tuple[Predicate, ...], LookedAt]
-    told: Mapping[Task, LabelledTask]
-    counts: Callable[[Points], BoolArray] | None
+    support: str
     is_part: bool
     notes: tuple[str, ...]
-    seed: int
 
-    def gaps(self, task: Task) -> tuple[Gap, ...]:
-        """What no labelled row resembles, among the rows that a task counts."""
-        return self.looks[_parts(task)].gaps
-
-    def setting(self, task: Task, support: str, alpha: float) -> EstimateSetting:
-        """Where a task is estimated."""
-        return EstimateSetting(
-            self.labelled,
-            self.rows,
-            self.everyone,
-            self.transport,
-            self.resemblance,
-            self.gaps(task),
-            support,
-            alpha,
-            self.is_part,
+    @classmethod
+    def of(
+        cls,
+        labelled: Sample,
+        everyone: Pilot,
+        counted_by: Sequence[Sequence[Leaf]],
+        known: FloatArray | None,
+        support: str,
+        seed: int,
+        notes: tuple[str, ...],
+    ) -> EstimatePlace:
+        """Compare them, for the rows that some tasks count."""
+        weights = labelled.weights_or_ones
+        compared = RowPair.of(labelled.points, everyone, weights)
+        is_part = everyone.is_all and _are_among(compared.labelled, compared.population)
+        resembling = compare_rows(
+            compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, is_needed=False
         )
+        looks = {own: LookedAt.of(compared, own) for own in dict.fromkeys(map(_parts, counted_by))}
+        rows = everyone
+        if support == "exclude":
+            kept = _others(looks.values(), compared.population, labelled.points)
+            if not kept.any():
+                problem = "no labelled row resembles any row of the population"
+                raise InputError(problem, argument="population")
+            rows = everyone if kept.all() else everyone.take(kept)
+            compared = RowPair.of(labelled.points, rows, weights)
+        corrected = cross_fitted(labelled, compared.population, seed)
+        transport = Transport(labelled, compared, *corrected, known)
+        return cls(
+            labelled, everyone, rows, transport, resembling, looks, support, is_part, notes
+        )
+
+    def gaps(self, leaves: Sequence[Leaf]) -> tuple[Gap, ...]:
+        """What no labelled row resembles, among the rows that some leaves count."""
+        return self.looks[_parts(leaves)].gaps
 
     @property
     def out(self) -> TaskRows:
         """The population with probabilities in place of labels."""
-        w = np.ones(len(self.rows.points)) if self.rows.weights is None else self.rows.weights
-        points = self.transport.compared.population
+        points, w = self.transport.compared.population, self.rows.weights
+        w = np.ones(len(points)) if w is None else w
         return TaskRows(points, w / w.mean(), points.p)
 
+    @property
+    def excluded(self) -> int:
+        """How many rows of the population do not count, told from those at hand."""
+        left = 1 - len(self.rows.points) / len(self.everyone.points)
+        return round(left * self.everyone.n)
 
-def prepared(
+    def totals(self, tasks: Sequence[Task], population: Any) -> PopulationTotals | None:
+        """Sums over all rows of a population of which only some are at hand.
+
+        Regressions have none: random rows serve them, a sample of where all come from, too.
+        """
+        ratios = [r for task in tasks if not has_regression(task) for r in task.ratios()]
+        if self.rows.is_all or not ratios:
+            return None
+        counts: Callable[[Points], BoolArray] | None = None
+        if self.support == "exclude":
+
+            def counts(points: Points) -> BoolArray:
+                return _others(self.looks.values(), points, self.labelled.points)
+
+        return population_totals(list(dict.fromkeys(ratios)), population, counts)
+
+
+def _others(looks: Iterable[LookedAt], points: Points, labelled: Points) -> BoolArray:
+    """Mark rows of any part of a population, but those that count and resemble no labelled row."""
+    alike = shared_points(labelled, points)[1]
+    return np.asarray(~np.logical_or.reduce([look.lacks(alike) for look in looks]))
+
+
+def _places(
     asked: Mapping[int, Task],
-    population: Population | PopulationScan | Scan,
-    labelled: Sample,
+    population: Any,
+    labelled: Rows,
     known: FloatArray | None,
     support: str,
     seed: int,
     refused: Refusals,
-) -> EstimatePlace:
-    """Compare labelled rows with a population, for tasks of positives."""
-    rows = at_hand(population, labelled.names)
-    told: dict[Task, LabelledTask] = {}
+) -> tuple[dict[Any, EstimatePlace], Rows]:
+    """Every class that tasks name, compared; and labelled rows with the covariates they share."""
+    classes = classes_of(asked.values(), labelled)
+    everyone = at_hand(outcome_of(population, classes[0]), labelled.names)
     for k, task in asked.items():
         with refused.of(k):
-            _refuse_lack(task, rows.points, labelled)
-    shared = {column.name for column in rows.points.columns}
+            _refuse_lack(task, everyone.points, labelled)
+    shared = {column.name for column in everyone.points.columns}
     left_out = [name for name in labelled.names if name not in shared]
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
-    lacking: list[str] = []
+    notes: list[str] = []
     if left_out:
-        lacking.append(
+        notes.append(
             f"the population lacks {listed(left_out)}: that labelled rows were chosen by it "
             f"is neither seen nor made up for"
         )
-    if rows.dropped:
-        lacking.append(
-            f"left out {counted(rows.dropped, 'row')} of the population with missing values"
+    if everyone.dropped:
+        notes.append(
+            f"left out {counted(everyone.dropped, 'row')} of the population with missing values"
         )
     for k, task in refused.left(asked).items():
         with refused.of(k):
-            checked_tasks(labelled, [task])
-            own = LabelledTask.of(task, labelled)
-            refuse_silence(task, own)
-            told[task] = own
-    tasks = list(told)
-    if asked and not tasks:
-        raise refused.found[min(asked)]
-    compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
-    is_part = rows.is_all and _are_among(compared.labelled, compared.population)
-    resembling = compare_rows(
-        compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, is_needed=False
+            _, (labels,) = checked_tasks(labelled, [task])
+            if math.isnan(labels.value):
+                problem = "no positive label counts for {task}: labelled rows say nothing about it"
+                raise InputError(problem, argument="labelled", task=task)
+    refused.raise_if_all()
+    left = list(refused.left(asked).values())
+    places = {}
+    for name in classes_of(left, labelled):
+        if name != classes[0]:
+            everyone = at_hand(outcome_of(population, name), labelled.names)
+        parts = [[leaf for leaf in task.leaves() if leaf.label == name] for task in left]
+        place = EstimatePlace.of(
+            outcome_of(labelled, name),
+            everyone,
+            [leaves for leaves in parts if leaves],
+            known,
+            support,
+            seed,
+            tuple(notes),
+        )
+        places[name] = replace(place, resemblance=_of_class(place.resemblance, name))
+    return places, labelled
+
+
+def _of_class(resemblance: Resemblance, name: Any) -> Resemblance:
+    """What was compared, with the prediction called that of its class."""
+    if name is None:
+        return resemblance
+    called = {PREDICTION: f"P({name})"}
+    compared = tuple(
+        replace(
+            one,
+            name=called.get(one.name, one.name),
+            other=one.other and called.get(one.other, one.other),
+        )
+        for one in resemblance.compared
     )
-    looks = _looks(tasks, compared)
-    unlike = _Unlike(tuple(looks.values()), labelled.points)
-    if support == "exclude":
-        rows = _supported(rows, compared, unlike)
-        compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
-    transport = Transport(
-        labelled, compared, cross_fitted(labelled, compared.population, seed), known
-    )
-    return EstimatePlace(
-        labelled=labelled,
-        everyone=everyone,
-        rows=rows,
-        transport=transport,
-        resemblance=resembling,
-        looks=looks,
-        told=told,
-        counts=unlike.others if support == "exclude" else None,
-        is_part=is_part,
-        notes=tuple(lacking),
-        seed=seed,
-    )
+    return replace(resemblance, compared=compared)
 
 
-def _parts(task: Task) -> tuple[Predicate, ...]:
-    """Which rows every part of a task counts."""
-    return tuple(dict.fromkeys(leaf.where for leaf in task.leaves())) or (Everywhere(),)
-
-
-def _looks(tasks: Sequence[Task], compared: RowPair) -> dict[tuple[Predicate, ...], LookedAt]:
-    """What of the population no labelled row resembles, for the rows that tasks count."""
-    return {parts: LookedAt.of(compared, parts) for parts in dict.fromkeys(map(_parts, tasks))}
+def _parts(leaves: Iterable[Leaf]) -> tuple[Predicate, ...]:
+    """Which rows leaves count."""
+    return tuple(dict.fromkeys(leaf.where for leaf in leaves)) or (Everywhere(),)
 
 
 def _are_among(labelled: Points, population: Points) -> bool:
@@ -368,158 +473,41 @@ def _keys(points: Points) -> FloatArray:
         return np.asarray(sum(step * own for step, own in zip(steps, rows, strict=True)))
 
 
-def estimated_at(
-    place: EstimatePlace,
-    asked: Mapping[int, Task],
-    population: Population | PopulationScan | Scan,
-    support: str,
-    alpha: float,
-    refused: Refusals,
-) -> dict[int, TaskEstimate]:
-    """Estimate tasks of positives, one by one."""
-    left = refused.left(asked)
-    totals = _Totals.of([] if place.rows.is_all else list(left.values()), population, place.counts)
-    notes = (*place.notes, *notes_of(population), *place.labelled.notes)
-    found: dict[int, TaskEstimate] = {}
-    for k, task in left.items():
-        setting = place.setting(task, support, alpha)
-        with refused.of(k):
-            found[k] = _estimate(task, place.told[task], setting, totals.only(task), notes)
-    return found
-
-
-def refuse_silence(task: Task, told: LabelledTask) -> None:
-    """Refuse a task about which labels say nothing."""
-    if math.isnan(told.labels.value):
-        raise InputError(
-            "no positive label counts for {task}: labelled rows say nothing about it",
-            argument="labelled",
-            details={"task": task},
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Totals:
-    """Sums over all rows of a population that is too large for memory.
-
-    Regressions have none: random rows serve them, which are a sample of where all come from, too.
-    """
-
-    ratios: list[Ratio]
-    whole: PopulationTotals | None
-
-    @classmethod
-    def of(
-        cls,
-        tasks: Sequence[Task],
-        population: Population | PopulationScan | Scan,
-        counts: Callable[[Points], BoolArray] | None,
-    ) -> _Totals:
-        summed = [task for task in tasks if not has_regression(task)]
-        ratios = list(dict.fromkeys(ratio for task in summed for ratio in task.ratios()))
-        return cls(ratios, population_totals(ratios, population, counts) if summed else None)
-
-    def only(self, task: Task) -> PopulationTotals | None:
-        if self.whole is None or has_regression(task):
-            return None
-        return self.whole.only(self.ratios, list(dict.fromkeys(task.ratios())))
-
-
-@dataclass(frozen=True, eq=False)
-class EstimateSetting:
-    """Where a task is estimated."""
-
-    labelled: Sample
-    rows: Pilot
-    everyone: Pilot
-    transport: Transport
-    resemblance: Resemblance
-    gaps: tuple[Gap, ...]
-    support: str
-    alpha: float
-    is_part: bool
-
-    @property
-    def excluded(self) -> int:
-        """How many rows of the population do not count, told from those at hand."""
-        left = 1 - len(self.rows.points) / len(self.everyone.points)
-        return round(left * self.everyone.n)
-
-
 def _estimate(
     task: Task,
-    told: LabelledTask,
-    setting: EstimateSetting,
+    labelled: Rows,
+    places: Mapping[Any, EstimatePlace],
     totals: PopulationTotals | None,
     notes: Sequence[str],
+    alpha: float,
 ) -> TaskEstimate:
-    labelled, rows = setting.labelled, setting.rows
-    compared = setting.transport.compared
-    w = np.ones(len(rows.points)) if rows.weights is None else rows.weights
-    out = TaskRows(compared.population, w / w.mean(), compared.population.p)
+    """Estimate a task on a population in all ways, and recommend one.
+
+    Every class that it names has a place; numbers of several are not recalibrated.
+    """
+    first, leaves = next(iter(places.values())), leaves_of([task])
+    rows, told = first.rows, LabelledTask.of(task, labelled)
+    p = np.column_stack([place.transport.compared.population.p for place in places.values()])
+    out = replace(first.out, stand_in=p, classes=tuple(places))
     refuse_other_levels(task, told.rows, out)
     plugin, sampling = _plugin(task, out, totals)
-    refuse_no_value(task, plugin)
-    powered = prediction_powered(
-        task, told, labelled, out, plugin, sampling, is_part=setting.is_part
+    if not math.isfinite(plugin):
+        problem = "{task} divides by 0 on the population"
+        raise InputError(problem, argument="population", task=task)
+    share = labelled.n / len(rows.points) if first.is_part else 0.0
+    powered, powered_error, lam = prediction_powered(
+        task, told, labelled, out, plugin, sampling, share
     )
-    said = [*notes, *reference_notes(references_of(task, labelled))]
+    said = [*first.notes, *notes, *([MIXED_NOTE] if len(places) > 1 else [])]
+    said += reference_notes(references_of(task, labelled))
     if few_labels(task, labelled):
         said.append(FEW_NOTE)
     if totals is None and not rows.is_all:
-        said.append(some_rows_note(task, rows))
-    recalibrated = None
-    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
-        bent, error, alone = _recalibrated(task, labelled, out, told.law)
-        recalibrated = (bent, error)
-        if alone > MANY_ALONE:
-            said.append(
-                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
-                f"leaves its probabilities as they are"
-            )
-    else:
-        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
-    ways = Ways(plugin, sampling, powered, recalibrated, setting.transport.value(task, totals))
-    return assembled(task, told, setting, ways, _bounds(task, told.rows, out, totals), said)
-
-
-def refuse_no_value(task: Task, plugin: float) -> None:
-    """Refuse a task that probabilities of a population give no value."""
-    if not math.isfinite(plugin):
-        raise InputError(
-            "{task} divides by 0 on the population", argument="population", details={"task": task}
+        said.append(
+            f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
+            f"that they are no more"
         )
-
-
-def some_rows_note(task: Task, rows: Pilot) -> str:
-    """Say that random rows stand for a population."""
-    return (
-        f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
-        f"that they are no more"
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Ways:
-    """What a task is estimated to be, way by way, before intervals are made."""
-
-    plugin: float
-    sampling: float
-    powered: Powered
-    recalibrated: tuple[float, Uncertainty] | None
-    moved: TransportedValue | None
-
-
-def assembled(
-    task: Task,
-    told: LabelledTask,
-    setting: EstimateSetting,
-    ways: Ways,
-    bounds: Bounds,
-    said: Sequence[str],
-) -> TaskEstimate:
-    """Make the intervals of all ways, and recommend one."""
-    labelled, alpha, said = setting.labelled, setting.alpha, list(said)
+    bounds = _bounds(task, told.rows, out, totals)
 
     def way(
         value: float, error: Uncertainty, assumes: Assumption, smoothed: float | None
@@ -529,15 +517,31 @@ def assembled(
         return Estimate(value, error.stderr, lower, upper, assumes)
 
     recalibrated = None
-    if ways.recalibrated is not None:
-        recalibrated = way(*ways.recalibrated, Assumption.SMOOTH, told.smoothed_rate)
-    moved, refused = _given(ways.moved, setting)
-    transported = None
+    if len(places) == 1 and rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
+        bent, error, alone = _recalibrated(task, first.labelled, out, told.law)
+        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
+        if alone > MANY_ALONE:
+            said.append(
+                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+                f"leaves its probabilities as they are"
+            )
+    elif len(places) == 1:
+        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
+    gaps = max(
+        (
+            place.gaps([leaf for leaf in leaves if leaf.label == name])
+            for name, place in places.items()
+        ),
+        key=shares_of,
+    )
+    transports = {name: place.transport for name, place in places.items()}
+    known = first.transport.selection is not None
+    moved, refused = _given(transported(task, labelled, transports, totals), first.support, gaps)
+    carried = None
     if moved is not None:
-        known = setting.transport.selection is not None
         smoothed = moved.smoothed if told.smoothed_rate is not None else None
         assumes = Assumption.KNOWN if known else Assumption.SELECTED
-        transported = way(moved.value, moved.error, assumes, smoothed)
+        carried = way(moved.value, moved.error, assumes, smoothed)
         if moved.effective < LITTLE * labelled.n and known:
             said.append(
                 f"weighted by one over their probabilities of labelling, {labelled.n:,} labelled "
@@ -546,37 +550,37 @@ def assembled(
         if moved.labels < FEW_LABELS and FEW_NOTE not in said:
             said.append(FEW_NOTE)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
-    best, reason = _recommended(setting, transported, refused)
-    powered = ways.powered
+    resembling = min((place.resemblance for place in places.values()), key=lambda one: one.pvalue)
+    best, reason = _recommended(first, resembling, carried, refused)
     return TaskEstimate(
         task=task,
-        plugin=_plain(ways.plugin, ways.sampling, bounds, alpha),
+        plugin=_plain(plugin, sampling, bounds, alpha),
         recalibrated=recalibrated,
-        prediction_powered=way(powered.value, powered.error, random, told.smoothed_rate),
-        transported=transported,
+        prediction_powered=way(powered, powered_error, random, told.smoothed_rate),
+        transported=carried,
         labelled=way(told.labels.value, told.less(), random, told.smoothed_rate),
         best_way=best,
         reason=reason,
-        resemblance=setting.resemblance,
+        resemblance=resembling,
         effective=math.nan if moved is None else moved.effective,
         trimmed=0 if moved is None else moved.trimmed,
         unbalanced=0 if moved is None else moved.unbalanced,
-        gaps=setting.gaps,
-        support=setting.support,
-        lam=powered.lam,
+        gaps=gaps,
+        support=first.support,
+        lam=lam,
         n=labelled.n,
-        size=setting.everyone.n,
-        excluded=setting.excluded,
+        size=first.everyone.n,
+        excluded=first.excluded,
         alpha=float(alpha),
         notes=tuple(said),
     )
 
 
 def _given(
-    moved: TransportedValue | None, setting: EstimateSetting
+    moved: TransportedValue | None, support: str, gaps: Sequence[Gap]
 ) -> tuple[TransportedValue | None, BestReason | None]:
     """The task carried over to the population, or why it is not given."""
-    if setting.support == "refuse" and _is_unsupported(setting.gaps):
+    if support == "refuse" and _is_unsupported(gaps):
         return None, BestReason.UNSUPPORTED
     if moved is None or moved.effective < MIN_EFFECTIVE:
         return None, BestReason.UNKNOWN
@@ -586,7 +590,10 @@ def _given(
 
 
 def _recommended(
-    setting: EstimateSetting, transported: Estimate | None, refused: BestReason | None
+    place: EstimatePlace,
+    resembling: Resemblance,
+    carried: Estimate | None,
+    refused: BestReason | None,
 ) -> tuple[str | None, BestReason]:
     """The estimate that is honest, and why.
 
@@ -594,29 +601,27 @@ def _recommended(
     rows look more alike than most random samples would, and the test had all rows to see a
     difference by, so that choosing costs no coverage.
     """
-    resembling = setting.resemblance
-    if len(np.unique(setting.labelled.y)) < 2:
+    if len(np.unique(place.labelled.y)) < 2:
         return None, BestReason.UNKNOWN
-    if setting.transport.selection is not None and transported is not None:
+    if place.transport.selection is not None and carried is not None:
         return "transported", BestReason.KNOWN
-    sharp = _is_sharp(resembling, setting)
+    sharp = _is_sharp(resembling, place)
     if resembling.pvalue > LOOKS_RANDOM and sharp and refused is not BestReason.UNSUPPORTED:
         return "prediction_powered", BestReason.RANDOM
-    if transported is not None:
+    if carried is not None:
         return "transported", BestReason.DIFFERENT if resembling.differs else BestReason.SELECTED
     return None, BestReason.UNKNOWN if refused is None else refused
 
 
-def _is_sharp(resembling: Resemblance, setting: EstimateSetting) -> bool:
+def _is_sharp(resembling: Resemblance, place: EstimatePlace) -> bool:
     """Whether the test of resemblance sees what would matter: many rows, each for itself."""
     labelled, population = resembling.tested
-    alone = setting.labelled.design.is_simple and setting.labelled.weights is None
-    features = len(setting.transport.compared.singles)
+    alone = place.labelled.design.is_simple and place.labelled.weights is None
     return (
         alone
-        and setting.rows.weights is None
+        and place.rows.weights is None
         and population >= 2 * labelled
-        and labelled >= ROWS_A_FEATURE * features
+        and labelled >= ROWS_A_FEATURE * len(place.transport.compared.singles)
     )
 
 
@@ -626,7 +631,7 @@ def _is_unsupported(gaps: Sequence[Gap]) -> bool:
     return shares_of(new) > MAX_NEW or shares_of(gaps) > MAX_UNLIKE
 
 
-def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
+def read_selection(selection: object, labelled: Rows) -> FloatArray | None:
     """Known probabilities of labelling, from an array or the name of a covariate."""
     if selection is None:
         return None
@@ -667,52 +672,27 @@ def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
     return values
 
 
-@dataclass(frozen=True, eq=False)
-class _Unlike:
-    """Rows that a task counts and that no labelled row resembles."""
-
-    looks: tuple[LookedAt, ...]
-    labelled: Points
-
-    def others(self, points: Points) -> BoolArray:
-        """Mark the other rows, of any part of the population."""
-        alike = shared_points(self.labelled, points)[1]
-        return np.asarray(~np.logical_or.reduce([look.lacks(alike) for look in self.looks]))
-
-
-def _supported(rows: Pilot, compared: RowPair, unlike: _Unlike) -> Pilot:
-    """The rows at hand without those that a task counts and no labelled row resembles."""
-    kept = unlike.others(compared.population)
-    if kept.all():
-        return rows
-    if not kept.any():
-        raise InputError(
-            "no labelled row resembles any row of the population", argument="population"
-        )
-    return rows.take(kept)
-
-
 def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple[float, float]:
     """The number with probabilities in place of labels, and its standard error."""
     if totals is None:
-        found = task.linear(out)
-        return found.value, spread(found.influence)
-    ratios, values = list(dict.fromkeys(task.ratios())), totals.values()
-    value, slopes = joined_at(task, ratios, values)
-    return value, totals.stderr(slopes, values)
+        linear = task.linear(out)
+        return linear.value, spread(linear.influence)
+    values = totals.values()
+    joined = task.at(totals.ratios, values)
+    return float(joined.value), totals.stderr(joined.slope, values)
 
 
 def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:
     if totals is None:
         return task.bounds(rows, out)
     known: dict[Leaf, Bounds] = {}
-    for k, ratio in enumerate(dict.fromkeys(task.ratios())):
+    for k, ratio in enumerate(totals.ratios):
         there = ratio.between(float(totals.low[k]), float(totals.high[k]))
         known[ratio] = ratio.own_bounds(rows).hull(there)
     return task.bounds_of(known)
 
 
-def _refuse_lack(task: Task, points: Points, labelled: Sample) -> None:
+def _refuse_lack(task: Task, points: Points, labelled: Rows) -> None:
     """Raise unless the population has every covariate that the task reads."""
     own = {column.name for column in points.columns}
     lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
@@ -762,10 +742,10 @@ def _recalibrated(
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
     """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
-    moved = TaskRows(out.points, out.weights, out.stand_in + bias)
+    moved = replace(out, stand_in=out.stand_in[:, 0] + bias)
     if all(leaf.takes(moved) for leaf in task.leaves()):
         return moved
-    return TaskRows(out.points, out.weights, np.clip(moved.stand_in, 0.0, 1.0))
+    return replace(out, stand_in=np.clip(moved.stand_in, 0.0, 1.0))
 
 
 def _linearised(
@@ -776,14 +756,21 @@ def _linearised(
     Where noise has left next to no positives to divide by, shares are those of half as many as
     the labelled rows let expect.
     """
-    leaves = list(dict.fromkeys(task.leaves()))
-    labels = TaskRows.labelled(labelled)
-    leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
-    for leaf, slope in zip(leaves, slopes_of(task, leaves, moved), strict=True):
-        held = slope * leaf.held(moved, labels)
-        leaning += held * leaf.leaning(moved).influence
-        shares += held * leaf.linear(moved).influence
-    return task.linear(moved).value, leaning, shares
+    fit, labels = task.fitted(moved), TaskRows.labelled(labelled)
+    less = [_held_back(leaf, moved, labels) for leaf in fit.leaves]
+    value, fit = fit.value, replace(fit, slopes=fit.slopes * less)
+    return value, fit.lean_on(moved)[:, 0], fit.linear(moved).influence
+
+
+def _held_back(leaf: Leaf, rows: TaskRows, labelled: TaskRows) -> float:
+    """By how much shares are held back where next to nothing is left to divide by."""
+    if not isinstance(leaf, Ratio):
+        return 1.0
+    share, mass = (
+        leaf.fit(labelled).mass / float(labelled.weights @ leaf.inside_of(labelled.points, labelled.weights)),
+        float(rows.weights @ leaf.inside_of(rows.points, rows.weights)),
+    )
+    return min(1.0, 2 * leaf.fit(rows).mass / (share * mass))
 
 
 @dataclass(frozen=True, eq=False)
@@ -805,10 +792,10 @@ class _Smooth:
         bias, mass, widths = (np.zeros(len(points)) for _ in range(3))
         still_open = np.arange(len(points))
         for factor in WIDTHS:
-            found = _local(labelled, points, still_open, kernel.widened(factor))
-            enough = found.size >= MIN_NEIGHBOURS
+            value, near, size = _local(labelled, points, still_open, kernel.widened(factor))
+            enough = size >= MIN_NEIGHBOURS
             places = still_open[enough]
-            bias[places], mass[places] = found.value[enough], found.mass[enough]
+            bias[places], mass[places] = value[enough], near[enough]
             widths[places] = factor
             still_open = still_open[~enough]
             if not still_open.size:
@@ -834,16 +821,10 @@ class _Smooth:
         return np.asarray(left)
 
 
-@dataclass(frozen=True, eq=False)
-class _Local:
-    """Local bias at some places."""
-
-    value: FloatArray
-    mass: FloatArray
-    size: FloatArray
-
-
-def _local(labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel) -> _Local:
+def _local(
+    labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Local bias at some places, the weight of labelled rows there, and how many that is."""
     mass, lean, squares = (np.zeros(places.size) for _ in range(3))
     at = 0
     for some, weights in _neighbours(points, places, kernel):
@@ -856,7 +837,7 @@ def _local(labelled: Sample, points: Points, places: IntArray, kernel: LocalKern
         at += some.size
     value = np.divide(lean, mass, out=np.zeros(places.size), where=mass > 0)
     size = np.divide(mass**2, squares, out=np.zeros(places.size), where=squares > 0)
-    return _Local(value, mass, size)
+    return value, mass, size
 
 
 def _neighbours(

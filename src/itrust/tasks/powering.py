@@ -8,89 +8,50 @@ its derivative from all rows (Angelopoulos, Duchi and Zrnic 2024).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray, IntArray
-from itrust.data import Design, Sample, design_variance
-from itrust.tasks.differentials import Linearised, joined_at
-from itrust.tasks.expressions import Leaf, Task, TaskRows
-from itrust.tasks.links import NewtonStep, solved
-from itrust.tasks.regressions import Coefficient, has_regression
+from itrust.data import Design, Rows, design_variance
+from itrust.tasks.expressions import Leaf, Task, TaskRows, leaves_of
+from itrust.tasks.regressions import Coefficient, curve_at, has_regression, solved
 from itrust.tasks.uncertainty import LabelledTask, Uncertainty
 
 ROUNDS = 2  # of choosing `lam` and solving with it
 
 
-@dataclass(frozen=True, eq=False)
-class Powered:
-    """A prediction-powered estimate."""
-
-    value: float
-    error: Uncertainty
-    lam: float
-
-
 def prediction_powered(
     task: Task,
     told: LabelledTask,
-    labelled: Sample,
+    labelled: Rows,
     out: TaskRows,
     plugin: float,
     sampling: float,
-    *,
-    is_part: bool = False,
-) -> Powered:
-    """Estimate a task on a population by labels and probabilities."""
-    here = OneOutcome(labelled, out, told.law.q, 0)
-    share = labelled.n / len(out.points) if is_part else 0.0
-    return powered_leaves(task, told, lambda _: here, plugin, sampling, share)
-
-
-@dataclass(frozen=True, eq=False)
-class OneOutcome:
-    """What a leaf is read from: all of one outcome, such as "is it positive?"."""
-
-    labelled: Sample
-    out: TaskRows
-    q: FloatArray
-    column: int
-
-
-def powered_leaves(
-    task: Task,
-    told: LabelledTask,
-    outcome: Callable[[Leaf], OneOutcome],
-    plugin: float,
-    sampling: float,
     share: float = 0.0,
-) -> Powered:
-    """Estimate a task whose leaves may be of several classes."""
-    leaves = list(dict.fromkeys(task.leaves()))
-    design = told.law.design
-    lam = best_weight(told.labels, told.predicted, design, sampling)
+) -> tuple[float, Uncertainty, float]:
+    """Estimate a task on a population by labels and probabilities, whose weight is told, too.
+
+    `share` of the rows of the population are the labelled rows themselves.
+    """
+    law = told.law
+    labels, predicted = told.labels.influence, told.predicted.influence
+    lam = best_weight(labels, predicted, law.design, sampling)
     if not has_regression(task):
         # Labels, plus what probabilities say about the population less about the labelled rows.
         value = told.labels.value + lam * (plugin - told.predicted.value)
         error = told.less(lam).plus(lam * sampling)
-        shared = _shared(told.labels.influence, told.predicted.influence, lam, share)
-        return Powered(value, error.plus(shared), lam)
+        return value, error.plus(_shared(labels, predicted, lam, share)), lam
     for _ in range(ROUNDS):
-        found = _of_leaves(task, leaves, told, outcome, lam)
-        lam = best_weight(
-            Linearised(found.value, found.labels),
-            Linearised(found.value, found.predicted),
-            design,
-            spread(found.population),
-        )
-    found = _of_leaves(task, leaves, told, outcome, lam)
-    other = lam * found.predicted
+        _, (labels, predicted, _), _, there = _of_leaves(task, told, labelled, out, lam)
+        lam = best_weight(labels, predicted, law.design, spread(there))
+    value, rows, lean, there = _of_leaves(task, told, labelled, out, lam)
+    labels, predicted, expected = rows
     moves = None if told.moves is None else told.moves[0] - lam * told.moves[1]
-    error = told.law.uncertainty(found.labels - other, found.expected - other, found.lean, moves)
-    error = error.plus(lam * spread(found.population))
-    return Powered(found.value, error.plus(_shared(found.labels, found.predicted, lam, share)), lam)
+    error = law.uncertainty(labels - lam * predicted, expected - lam * predicted, lean, moves)
+    error = error.plus(lam * spread(there))
+    return value, error.plus(_shared(labels, predicted, lam, share)), lam
 
 
 def _shared(labels: FloatArray, predicted: FloatArray, lam: float, share: float) -> float:
@@ -103,112 +64,75 @@ def _shared(labels: FloatArray, predicted: FloatArray, lam: float, share: float)
     return math.sqrt(max(2 * share * both, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Shares:
-    """A number and the shares of rows in it.
-
-    `labels`, `predicted` and `expected` are of the labelled rows with labels, with probabilities
-    and with those of the smoothed law; `lean` is what their labels move; `population` are the
-    shares of rows without labels.
-    """
-
-    value: float
-    labels: FloatArray
-    predicted: FloatArray
-    expected: FloatArray
-    lean: FloatArray
-    population: FloatArray
+# A number; shares of the labelled rows in it with labels, with probabilities and by the smoothed
+# law, (3, n); what their labels move; and the shares of rows without labels.
+Shares = tuple[float, FloatArray, FloatArray, FloatArray]
 
 
 def _of_leaves(
-    task: Task,
-    leaves: Sequence[Leaf],
-    told: LabelledTask,
-    outcome: Callable[[Leaf], OneOutcome],
-    lam: float,
-) -> _Shares:
+    task: Task, told: LabelledTask, labelled: Rows, out: TaskRows, lam: float
+) -> Shares:
     """A task whose leaves are prediction-powered one by one."""
-    places = [outcome(leaf) for leaf in leaves]
-    parts = []
-    for leaf, place in zip(leaves, places, strict=True):
-        own = leaf.bare
-        of = _coefficient if isinstance(own, Coefficient) else _ratio
-        parts.append(of(own, place, lam))  # type: ignore[arg-type]
-    value, slopes = joined_at(task, leaves, [part.value for part in parts])
-
-    def summed(name: str) -> FloatArray:
-        pairs = zip(slopes, parts, strict=True)
-        return np.asarray(sum(slope * getattr(part, name) for slope, part in pairs))
-
-    lean = summed("lean")
-    if told.law.q.ndim == 2:
-        lean = np.zeros(told.law.q.shape)
-        for slope, part, place in zip(slopes, parts, places, strict=True):
-            lean[:, place.column] += slope * part.lean
-    return _Shares(
-        value=value,
-        labels=summed("labels"),
-        predicted=summed("predicted"),
-        expected=summed("expected"),
-        lean=lean,
-        population=summed("population"),
-    )
+    law, leaves = told.law, leaves_of([task])
+    by_law = replace(told.rows, stand_in=law.q, classes=law.classes)
+    here = told.rows, TaskRows.predicted(labelled), by_law
+    parts = [
+        (_coefficient if isinstance(leaf, Coefficient) else _ratio)(leaf, here, out, lam)
+        for leaf in leaves
+    ]
+    joined = task.at(leaves, [value for value, *_ in parts])
+    rows, there = np.zeros((3, labelled.n)), np.zeros(len(out.points))
+    lean = np.zeros(law.q.shape)
+    for slope, leaf, (_, own, moved, own_there) in zip(joined.slope, leaves, parts, strict=True):
+        rows += slope * own
+        lean[:, law.classes.index(leaf.label)] += slope * moved
+        there += slope * own_there
+    value = float(joined.value)
+    return (value if math.isfinite(value) else math.nan), rows, lean, there
 
 
-def _ratio(leaf: Leaf, place: OneOutcome, lam: float) -> _Shares:
-    labelled = place.labelled
-    with_y, with_p = TaskRows.labelled(labelled), TaskRows.predicted(labelled)
-    smooth = TaskRows(with_y.points, with_y.weights, place.q)
-    labels, predicted, there = leaf.linear(with_y), leaf.linear(with_p), leaf.linear(place.out)
-    return _Shares(
-        labels.value + lam * (there.value - predicted.value),
-        labels.influence,
-        predicted.influence,
-        leaf.linear(smooth).influence,
-        leaf.leaning(smooth).influence,
-        there.influence,
-    )
+def _ratio(leaf: Leaf, here: tuple[TaskRows, ...], out: TaskRows, lam: float) -> Shares:
+    labels, predicted, _ = parts = [leaf.linear(rows) for rows in here]
+    there = leaf.linear(out)
+    value = labels.value + lam * (there.value - predicted.value)
+    lean = leaf.fitted(here[2]).lean_on(here[2])[:, here[2].classes.index(leaf.label)]
+    return value, np.array([part.influence for part in parts]), lean, there.influence
 
 
-def _coefficient(leaf: Coefficient, place: OneOutcome, lam: float) -> _Shares:
+def _coefficient(leaf: Any, here: tuple[TaskRows, ...], out: TaskRows, lam: float) -> Shares:
     """Solve the corrected equation; what all rows say of its derivative gives the shares."""
-    labelled, out = place.labelled, place.out
-    frame = leaf.frame(TaskRows.labelled(labelled))
-    here, z = frame.rows_of(labelled.points, labelled.weights_or_ones)
+    rows, n, m = here[0], here[0].weights.size, len(out.points)
+    frame = leaf.frame(rows)
+    at, z = frame.rows_of(rows.points, rows.weights)
     there, z_out = frame.rows_of(out.points, out.weights)
-    w, w_out = labelled.weights_or_ones[here], out.weights[there]
-    mass, mass_out = float(w.sum()), float(w_out.sum())
-    w, w_out = w / mass, w_out / mass_out
-    y, p, p_out = labelled.y[here], labelled.p[here], out.stand_in[there]
-    both = np.concatenate([z, z_out])
+    w, w_out = rows.weights[at], out.weights[there]
+    w, w_out = w / float(w.sum()), w_out / float(w_out.sum())
+    y, p, q = (own.of(leaf)[at] for own in here)
+    p_out, both = out.of(leaf)[there], np.concatenate([z, z_out])
     moment = z.T @ (w * (y - lam * p)) + lam * (z_out.T @ (w_out * p_out))
     beta = solved(frame.link, both, np.concatenate([(1 - lam) * w, lam * w_out]), moment)
     if beta is None:  # a correction that leaves the range of means: labels alone have a solution
-        beta = leaf.fit(TaskRows.labelled(labelled)).beta
-    size = here.size / (here.size + there.size)
+        beta = leaf.fit(rows).beta
+    size = at.size / (at.size + there.size)
     everyone = np.concatenate([size * w, (1 - size) * w_out])
-    curve = NewtonStep.at(frame.link, beta, both, everyone, np.zeros(everyone.size)).curve
-    contrast = frame.contrast(leaf.position(frame.columns, labelled.points))
+    curve = curve_at(frame.link, beta, both, everyone)
+    contrast = frame.contrast(leaf.position(frame.columns, rows.points))
     direction = np.linalg.solve(curve, contrast)
     lean, mean = w * (z @ direction), frame.link.mean(z @ beta)
 
-    def among(n: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
-        found = np.zeros(n)
-        found[rows] = own - weights * own.sum()
-        return found
+    def among(size: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
+        shares = np.zeros(size)
+        shares[rows] = own - weights * own.sum()
+        return shares
 
-    lean_out = w_out * (z_out @ direction)
-    left_out = lean_out * (p_out - frame.link.mean(z_out @ beta))
-    moved = np.zeros(labelled.n)
-    moved[here] = lean
-    q = place.q[here]
-    return _Shares(
-        value=float(contrast @ beta),
-        labels=among(labelled.n, here, lean * (y - mean), w),
-        predicted=among(labelled.n, here, lean * (p - mean), w),
-        expected=among(labelled.n, here, lean * (q - mean), w),
-        lean=moved,
-        population=among(len(out.points), there, left_out, w_out),
+    left_out = w_out * (z_out @ direction) * (p_out - frame.link.mean(z_out @ beta))
+    moved = np.zeros(n)
+    moved[at] = lean
+    return (
+        float(contrast @ beta),
+        np.array([among(n, at, lean * (s - mean), w) for s in (y, p, q)]),
+        moved,
+        among(m, there, left_out, w_out),
     )
 
 
@@ -218,22 +142,13 @@ def spread(influence: FloatArray) -> float:
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
 
 
-def _variance(influence: FloatArray, design: Design) -> float:
-    """Variance of an estimate from labelled rows, with these shares."""
-    return spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
-
-
 def best_weight(
-    labels: Linearised, predicted: Linearised, design: Design, sampling: float
+    labels: FloatArray, predicted: FloatArray, design: Design, sampling: float
 ) -> float:
     """Give the share of the probabilities that makes the interval shortest, within [0, 1]."""
     own, both, alone = (
-        _variance(shares, design)
-        for shares in (
-            predicted.influence,
-            labels.influence + predicted.influence,
-            labels.influence,
-        )
+        spread(shares) ** 2 if design.is_simple else design_variance(design, shares)
+        for shares in (predicted, labels + predicted, labels)
     )
     covariance = (both - own - alone) / 2
     below = own + sampling**2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,16 +12,8 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError
 from itrust.data import Points, Predicate, column_of, quoted
-from itrust.tasks.nodes import Node, NumberNode, TwoSides
+from itrust.tasks.arithmetic import ARITHMETIC, Node, NumberNode, TwoSides
 
-ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-}
-RANK = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 3}  # how strongly a sign binds
 FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
     "log10": np.log10,
@@ -30,15 +21,6 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "sqrt": np.sqrt,
     "abs": np.abs,
 }
-
-
-def needs_parentheses(sign: str, part: Node, *, second: bool) -> bool:
-    """Whether a part beside a sign is read as one only in parentheses."""
-    if not isinstance(part, TwoSides):
-        return False
-    own, inner = RANK[sign], RANK[part.sign]
-    from_right = sign == "**"
-    return inner < own or (inner == own and second != from_right)
 
 
 class Quantity(Node):
@@ -111,14 +93,6 @@ class Indicator(Quantity):
 
 class Formula(TwoSides[Quantity], Quantity):
     """Two quantities and an arithmetic sign."""
-
-    def __str__(self) -> str:
-        left, right = self._told(self.left, second=False), self._told(self.right, second=True)
-        return f"{left} {self.sign} {right}"
-
-    def _told(self, part: Quantity, *, second: bool) -> str:
-        """A side, in parentheses where it would be read otherwise."""
-        return f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
 
     def of(self, points: Points) -> FloatArray:
         """Evaluate both sides and join them row by row, (n,)."""

@@ -1,8 +1,9 @@
 """Coefficients of regressions as tasks: a canonical GLM of the label on covariates.
 
 The coefficients b solve sum of w z (s - mean(z'b)) = 0 with labels, or with probabilities in their
-place. So a coefficient moves with labels by H^-1 z at every row, H being the derivative of the
-equation: the bias of the plug-in is a task like any other.
+place: a concave problem, with one solution or none. So a coefficient moves with labels by H^-1 z at
+every row, H being the derivative of the equation: the bias of the plug-in is a task like any other.
+Regressions that rows cannot give are refused in a sentence that says why.
 """
 
 from __future__ import annotations
@@ -15,22 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, did_you_mean
-from itrust.data import Level, Points, Predicate, Sample, position_of, quoted, written
-from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import Leaf, Task, TaskRows
-from itrust.tasks.fits import LeafFit
-from itrust.tasks.links import NewtonStep, solved
+from itrust._core import FloatArray, InputError, IntArray, did_you_mean, listed
+from itrust.data import Level, Points, Predicate, Rows, Sample, position_of, quoted, written
+from itrust.tasks.arithmetic import Bounds
+from itrust.tasks.expressions import Leaf, LeafFit, Task, TaskRows
 from itrust.tasks.quantities import Covariate, Quantity
-from itrust.tasks.refusals import (
-    refuse_collinear,
-    refuse_few,
-    refuse_label_by_name,
-    refuse_outcome,
-    without_solution,
-)
 from itrust.tasks.terms import (
+    IS_PREDICTION,
+    NO_PREDICTION,
+    TELLS_PREDICTION,
     Frame,
     LevelOf,
     Regression,
@@ -43,8 +37,15 @@ from itrust.tasks.terms import (
     observed,
     scaled_frame,
 )
+from itrust.terms import Link, RegressionRows, RegressionSums, fit_glm, is_flat
 
+SETTLED = 1e-9  # a step so short, in standard deviations of the columns, is the last one
 FEW_EACH = 0.5  # labels that count as one: ten are few, so five a coefficient are
+MIN_ROWS, MIN_LABELS = 5, 2  # for every coefficient: rows, and labels of the rarer kind
+ALIKE = 1e-9  # share of a column's variance that the columns before it leave, or it is one of them
+# A column with this rank correlation with the prediction tells it, if it has so many values.
+SAME_ORDER, MANY_VALUES, NEARLY_ALL = 0.999, 100, 0.9
+TELLS = 1e-4  # a column so much in another one, in standard deviations, is named
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,23 +197,12 @@ class Coefficient(Leaf):
     def fit(self, rows: TaskRows) -> CoefficientFit:
         """Solve the estimating equation on rows in memory."""
         frame, at, design = frame_of(self, rows)
-        w, s = rows.weights[at], rows.stand_in[at]
+        w, s = rows.weights[at], rows.of(self)[at]
         beta = solved(frame.link, design, w, design.T @ (w * s))
         if beta is None:
             raise without_solution(self, frame, frame.values(rows.points, at), s)
-        curve = NewtonStep.at(frame.link, beta, design, w, s).curve
+        curve = curve_at(frame.link, beta, design, w)
         return CoefficientFit.at(frame, beta, curve, self.position(frame.columns, rows.points))
-
-    def linear(self, rows: TaskRows) -> Linearised:
-        """Solve, and give the shares of the rows."""
-        fit = self.fit(rows)
-        read = fit.read(rows.points, rows.weights)
-        return Linearised(fit.value, fit.shares(read, rows.weights, rows.stand_in))
-
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Solve, and give what the rows' stand-ins move."""
-        fit = self.fit(rows)
-        return Linearised(fit.value, fit.lean(fit.read(rows.points, rows.weights), rows.weights))
 
     def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
         """Solve with R other sets of weights, (n, R) -> (R,); NaN where one has no solution."""
@@ -221,7 +211,7 @@ class Coefficient(Leaf):
         contrast = fit.frame.contrast(self.position(fit.frame.columns, rows.points))
         found = np.full(weights.shape[1], math.nan)
         for r in range(weights.shape[1]):
-            moment = design.T @ (weights[at, r] * rows.stand_in[at])
+            moment = design.T @ (weights[at, r] * rows.of(self)[at])
             beta = solved(fit.frame.link, design, weights[at, r], moment, fit.beta)
             if beta is not None:
                 found[r] = float(contrast @ beta)
@@ -241,17 +231,14 @@ class Coefficient(Leaf):
 
     def carrying(self, rows: TaskRows) -> FloatArray:
         """How far each row's label moves it, (n,)."""
-        return np.abs(self.leaning(rows).influence)
+        fit = self.fit(rows)
+        return np.abs(fit.lean(fit.read(rows.points, rows.weights), rows.weights))
 
     def takes(self, rows: TaskRows) -> bool:
         """Whether the equation has a solution with these stand-ins."""
         frame, at, design = frame_of(self, rows)
         w = rows.weights[at]
-        return solved(frame.link, design, w, design.T @ (w * rows.stand_in[at])) is not None
-
-    def held(self, rows: TaskRows, labelled: TaskRows) -> float:  # noqa: ARG002
-        """Nothing is divided by, so nothing is held back."""
-        return 1.0
+        return solved(frame.link, design, w, design.T @ (w * rows.of(self)[at])) is not None
 
     def check(self, sample: Sample) -> None:
         """Refuse predictions and labels as covariates, and too few rows or labels."""
@@ -267,7 +254,6 @@ class Coefficient(Leaf):
 
 def frame_of(coefficient: Coefficient, rows: TaskRows) -> tuple[Frame, IntArray, FloatArray]:
     """The columns of a regression on rows in memory, the rows that count, and the design."""
-    coefficient._refuse_label()
     regression = coefficient.regression
     regression.where.check(rows.points)
     inside = coefficient.inside_of(rows.points, rows.weights)
@@ -375,7 +361,7 @@ def _all_columns(leaf: Coefficient, rows: TaskRows) -> list[Quantity]:
     return [*levels, *(column.quantity for column in columns)]
 
 
-def references_of(task: Task, sample: Sample) -> dict[str, Any]:
+def references_of(task: Task, sample: Rows) -> dict[str, Any]:
     """The levels that categories of a task are compared with, where none was chosen."""
     found: dict[str, Any] = {}
     for leaf in task.leaves():
@@ -384,3 +370,206 @@ def references_of(task: Task, sample: Sample) -> dict[str, Any]:
             counts = levels_of(leaf.regression, sample.points, inside)
             found |= first_levels(leaf.regression, sample.points, counts)
     return found
+
+
+def solved(
+    link: Link,
+    design: FloatArray,
+    w: FloatArray,
+    moment: FloatArray,
+    start: FloatArray | None = None,
+) -> FloatArray | None:
+    """Solve sum of w z mean(z'b) = moment; None where there is no solution.
+
+    Labels, or what stands for them, count by the sum of w z s only: that is the moment.
+    """
+    mass = float(w.sum())
+    if not mass > 0:
+        return None
+    w, moment = w / mass, moment / mass
+    beta = np.zeros(design.shape[1]) if start is None else start.copy()
+    if start is None:
+        beta[0] = link.start(float(moment[0]))
+    rows = RegressionRows(design, np.zeros(w.size), w)
+    found = fit_glm(
+        link, lambda: (rows,), np.zeros(beta.size), beta, done=SETTLED**2, moment=moment
+    )
+    flat = not found.is_settled or is_flat(
+        curve_at(link, found.theta, design, w), (design * w[:, None]).T @ design
+    )
+    return None if flat else found.theta
+
+
+def curve_at(link: Link, beta: FloatArray, design: FloatArray, w: FloatArray) -> FloatArray:
+    """The derivative of the equation, (k, k)."""
+    return RegressionSums.at(link, beta, RegressionRows(design, np.zeros(w.size), w)).curve
+
+
+def refuse_collinear(frame: Frame, gram: FloatArray) -> None:
+    """Refuse columns that are constant, or told by those before them."""
+    mass = gram[0, 0]
+    mean = gram[0, 1:] / mass
+    covariance = gram[1:, 1:] / mass - np.outer(mean, mean)
+    left = covariance.copy()
+    for k, column in enumerate(frame.columns):
+        before = covariance[k, k]
+        size = before + mean[k] ** 2  # in squared units of the scale
+        if not before > ALIKE * max(size, 1.0):
+            raise InputError(
+                "{column} is the same in all rows that the regression on {regression} counts, so "
+                "it has no coefficient; leave it out",
+                argument="tasks",
+                value=str(column),
+                details={"column": str(column), "regression": str(frame.regression)},
+            )
+        if not left[k, k] > ALIKE * before:
+            raise _told_by_others(frame, covariance, k)
+        row = left[k] / left[k, k]
+        left = left - np.outer(left[:, k], row)
+
+
+def _told_by_others(frame: Frame, covariance: FloatArray, k: int) -> InputError:
+    share = np.linalg.lstsq(covariance[:k, :k], covariance[:k, k], rcond=1e-9)[0]
+    size = np.sqrt(np.diag(covariance)[:k] / covariance[k, k])
+    told = [str(frame.columns[j]) for j in np.flatnonzero(np.abs(share) * size > TELLS)]
+    return InputError(
+        "in the regression on {regression}, {column} is told by {others} (collinear): leave one "
+        "of them out",
+        argument="tasks",
+        value=str(frame.columns[k]),
+        details={
+            "regression": str(frame.regression),
+            "column": str(frame.columns[k]),
+            "others": listed(told) if told else "the columns before it",
+        },
+    )
+
+
+def refuse_label_by_name(regression: Regression, sample: Sample) -> None:
+    """Refuse the label itself among the covariates, where it is not one of the columns."""
+    known = {column.name for column in sample.columns}
+    for name in sorted(regression.names - known):
+        if name == sample.label:
+            raise InputError(
+                "{value} is the label that the regression explains, so it cannot stand on its "
+                "right side",
+                argument="tasks",
+                value=name,
+            )
+
+
+def refuse_outcome(
+    column: RegressionColumn, values: FloatArray, y: FloatArray, p: FloatArray
+) -> None:
+    """Refuse a column that is the label, or tells the prediction, under another name.
+
+    A column tells the prediction if it orders the rows as that does, in either direction, and has
+    many values: percents, logits and rounded probabilities do. A covariate that the model leans on
+    does not, as long as the model reads others beside it.
+    """
+    if np.array_equal(values, y) or np.array_equal(values, 1 - y):
+        raise InputError(
+            "{value} equals the label in every row that counts: a label cannot stand on the right "
+            "side of its own regression",
+            argument="tasks",
+            value=str(column),
+        )
+    is_same = any(np.allclose(values, same, rtol=1e-12, atol=0) for same in (p, 1 - p))
+    if np.ptp(p) > 0 and (is_same or _tells(values, p)):
+        told = IS_PREDICTION if is_same else TELLS_PREDICTION
+        raise InputError(
+            NO_PREDICTION,
+            argument="tasks",
+            value=str(column),
+            details={"name": str(column), "is_told": told, "rows": f"{values.size:,}"},
+        )
+
+
+def _tells(values: FloatArray, p: FloatArray) -> bool:
+    """Whether values have the order of p, and are more than, say, years would be."""
+    if np.unique(values).size <= min(MANY_VALUES, NEARLY_ALL * values.size):
+        return False
+    return abs(_rank_correlation(values, p)) > SAME_ORDER
+
+
+def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
+    """Spearman's correlation; 0 where one is constant."""
+    ranks = np.array([_ranks(one), _ranks(other)])
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    (a, c), (_, b) = centred @ centred.T
+    return float(c / np.sqrt(a * b)) if a * b > 0 else 0.0
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks, the mean of them where values are equal, (n,)."""
+    _, place, often = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(often)
+    return np.asarray((last - (often - 1) / 2)[place])
+
+
+def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:
+    """Refuse a regression with fewer rows or labels than its coefficients need."""
+    number = 1 + columns
+    told = {"task": coefficient, "number": number}
+    if ones + zeros < MIN_ROWS * number:
+        raise InputError(
+            "{task} has {number} coefficients and {rows} rows: it needs at least {least}",
+            argument="tasks",
+            count=ones + zeros,
+            details={**told, "rows": ones + zeros, "least": MIN_ROWS * number},
+        )
+    if min(ones, zeros) < MIN_LABELS * number:
+        rare = "positives" if ones <= zeros else "rows that are not positive"
+        raise InputError(
+            "{task} has {number} coefficients and {rows} {rare}: it needs at least {least}",
+            argument="tasks",
+            count=min(ones, zeros),
+            details={
+                **told,
+                "rows": min(ones, zeros),
+                "rare": rare,
+                "least": MIN_LABELS * number,
+            },
+        )
+
+
+def without_solution(
+    coefficient: Task, frame: Frame, values: FloatArray, s: FloatArray
+) -> InputError:
+    """Make the error about a regression without finite coefficients, and say why."""
+    is_labels = bool(np.isin(s, (0.0, 1.0)).all())
+    what = "labels" if is_labels else "probabilities"
+    if frame.link.name == "log":
+        for k, column in enumerate(frame.columns):
+            own = values[:, k] != 0
+            if 0 < own.sum() < own.size and not s[own].any():
+                return _no_solution(
+                    coefficient, f"no row with {column} is positive, so the log of its mean is none"
+                )
+        return _no_solution(
+            coefficient, f"no finite coefficients make the means of these {what}; take another link"
+        )
+    for k, column in enumerate(frame.columns):
+        own = values[:, k] != 0
+        few = np.unique(values[:, k]).size
+        if few == 2 and 0 < own.sum() < own.size:
+            for part, said in ((own, f"with {column}"), (~own, f"without {column}")):
+                if np.ptp(s[part]) == 0 and s[part][0] in (0.0, 1.0):
+                    every = "all" if s[part][0] else "none"
+                    return _no_solution(
+                        coefficient,
+                        f"of the rows {said}, {every} are positive, so its coefficient is infinite",
+                    )
+    return _no_solution(
+        coefficient,
+        f"the covariates tell the {what} apart without an exception, so coefficients are infinite",
+    )
+
+
+def _no_solution(coefficient: Task, why: str) -> InputError:
+    return InputError(
+        "{task} has no estimate: {why}; leave such a covariate out, or join levels",
+        argument="tasks",
+        value=coefficient,
+        details={"task": coefficient, "why": why},
+    )

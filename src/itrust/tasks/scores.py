@@ -1,6 +1,9 @@
 """Biases of tasks in their own standard errors, for the data and for redrawn labels.
 
-For independent rows only: where rows come from a design, its variance gives the p-value.
+For independent rows only: where rows come from a design, its variance gives the p-value. Labels of
+a row are one draw, so residuals of classes go together: a leaf of class c moves by lean_c e_c, with
+e = onehot(y) - p and the covariance diag(p) - p p'. A gap between two classes varies more than two
+independent rates would.
 """
 
 from __future__ import annotations
@@ -8,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import FloatArray
+from itrust._core import FloatArray, IntArray
 from itrust.bias import BEYOND_DOUBT
 from itrust.calibration import normal_score
-from itrust.data import Rows, Sample
+from itrust.data import Rows
 from itrust.engines import Additive, Drawn, Work
-from itrust.tasks.differentials import Dual
-from itrust.tasks.expressions import Leaf, Task, TaskRows
-from itrust.tasks.fits import LeafFit
+from itrust.tasks.arithmetic import Linearised
+from itrust.tasks.expressions import Leaf, LeafFit, Task, TaskRows, leaves_of
 
 TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell no skewness
 
@@ -42,13 +44,13 @@ class DrawnSums(Additive):
         )
 
     @classmethod
-    def joined(cls, found: Sequence[DrawnSums]) -> DrawnSums:
+    def joined(cls, batches: Sequence[DrawnSums]) -> DrawnSums:
         """Put batches of draws side by side."""
         sums, squares, masses = (
-            np.concatenate([getattr(own, name) for own in found], axis=1)
+            np.concatenate([getattr(batch, name) for batch in batches], axis=1)
             for name in ("sums", "squares", "masses")
         )
-        return cls(sums, squares, masses, found[0].expected, found[0].third)
+        return cls(sums, squares, masses, batches[0].expected, batches[0].third)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,20 +62,23 @@ class TaskConstants:
     tasks: tuple[Task, ...]
     leaves: tuple[Leaf, ...]
     fits: tuple[LeafFit, ...]
-    below: FloatArray
+    classes: tuple[Any, ...] = (None,)  # of the rows' outcomes
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], sample: Sample, unit: float) -> TaskConstants:
+    def of(cls, tasks: Sequence[Task], sample: Rows) -> TaskConstants:
         """Estimate the leaves on rows in memory."""
-        leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
-        rows = TaskRows.predicted(sample)
-        fits = tuple(leaf.fit(rows) for leaf in leaves)
-        return cls(tuple(tasks), leaves, fits, np.array([fit.mass for fit in fits]) / unit)
+        leaves, rows = leaves_of(tasks), TaskRows.predicted(sample)
+        return cls(tuple(tasks), leaves, tuple(leaf.fit(rows) for leaf in leaves), rows.classes)
 
     @cached_property
     def plug_ins(self) -> FloatArray:
         """The leaves with probabilities in place of labels, (k,)."""
         return np.array([fit.value for fit in self.fits])
+
+    @cached_property
+    def below(self) -> FloatArray:
+        """What they are divided by, (k,)."""
+        return np.array([fit.mass for fit in self.fits])
 
     @property
     def width(self) -> int:
@@ -82,27 +87,22 @@ class TaskConstants:
         return 2 * k + k * (k + 1) // 2
 
     @cached_property
-    def starts(self) -> list[Dual]:
+    def starts(self) -> list[Linearised]:
         """Value and slopes of every task at the plug-in estimates."""
-        k = len(self.leaves)
-        parts = [Dual(self.plug_ins[[j]], _unit(k, j, 1)) for j in range(k)]
-        return [task.dual(parts, self._places) for task in self.tasks]
-
-    @property
-    def _places(self) -> dict[Leaf, int]:
-        return {leaf: j for j, leaf in enumerate(self.leaves)}
+        return [task.at(self.leaves, self.plug_ins) for task in self.tasks]
 
     @cached_property
     def at_null(self) -> FloatArray:
         """Weights of the leaves in the linearised bias of every task, (tasks, k)."""
-        slopes = np.array([start.slope[:, 0] for start in self.starts])
-        return np.asarray(slopes.reshape(len(self.tasks), -1) / self.below)
+        return np.array([start.slope for start in self.starts]) / self.below
 
-    def work(self, unit: float, large: bool) -> TaskWork:
-        """Say what a pass over the rows adds up."""
-        return TaskWork(self.fits, self.at_null, unit, np.float32 if large else np.float64)
+    def work(self, unit: float, cells: float) -> TaskWork:
+        """Say what a pass over the rows adds up, for so many rows times draws."""
+        outcome = np.array([self.classes.index(leaf.label) for leaf in self.leaves])
+        dtype = np.float32 if cells > self.MAX_IN_DOUBLE else np.float64
+        return TaskWork(self.fits, outcome, self.at_null, unit, dtype)
 
-    def scores(self, found: DrawnSums) -> FloatArray:
+    def scores(self, drawn: DrawnSums) -> FloatArray:
         """Bias of every task in its own standard errors, data first, (tasks, 1 + draws).
 
         The bias itself is taken, F of the leaves with labels less F of those with probabilities,
@@ -111,26 +111,24 @@ class TaskConstants:
         the null, so that tasks compare. Coefficients with labels are one of Newton's steps away
         from those with probabilities.
         """
-        k, columns = found.sums.shape
+        k, columns = drawn.sums.shape
         labelled = np.array([leaf.among_positives for leaf in self.leaves])[:, None]
-        mass = np.where(labelled & (found.masses > 0), found.masses, self.below[:, None])
+        mass = np.where(labelled & (drawn.masses > 0), drawn.masses, self.below[:, None])
         squares = np.empty((k, k, columns))
-        squares[np.triu_indices(k)] = found.squares
+        squares[np.triu_indices(k)] = drawn.squares
         squares = np.where(np.tri(k, dtype=bool)[:, :, None], squares.transpose(1, 0, 2), squares)
-        moved_leaves = [
-            Dual(self.plug_ins[j] + found.sums[j] / mass[j], _unit(k, j, columns)) for j in range(k)
-        ]
+        leaves = self.plug_ins[:, None] + drawn.sums / mass
         scores = np.zeros((len(self.tasks), columns))
         for number, task in enumerate(self.tasks):
-            moved, start = task.dual(moved_leaves, self._places), self.starts[number]
+            moved, start = task.at(self.leaves, leaves), self.starts[number]
             slope, own = moved.slope / mass, self.at_null[number]
-            drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
-            null_variance = np.einsum("jb,jl,lb->b", slope, found.expected, slope)
-            second = float(own @ found.expected @ own)
+            seen = np.einsum("jb,jlb,lb->b", slope, squares, slope)
+            null_variance = np.einsum("jb,jl,lb->b", slope, drawn.expected, slope)
+            second = float(own @ drawn.expected @ own)
             cubed = second**1.5 if second > 0 else 0.0
-            skewness = float(found.third[number]) / cubed if cubed > TINIEST else 0.0
-            scale = np.maximum(drawn, null_variance)
-            bias = np.nan_to_num(moved.value - start.value[0])
+            skewness = float(drawn.third[number]) / cubed if cubed > TINIEST else 0.0
+            scale = np.maximum(seen, null_variance)
+            bias = np.nan_to_num(moved.value - start.value)
             known = scale > 0
             z = np.where(known, bias / np.sqrt(np.where(known, scale, 1.0)), 0.0)
             scores[number] = normal_score(np.nan_to_num(z), np.array(skewness))
@@ -140,20 +138,16 @@ class TaskConstants:
         return scores
 
 
-def _unit(size: int, position: int, columns: int) -> FloatArray:
-    slope = np.zeros((size, columns))
-    slope[position] = 1.0
-    return slope
-
-
 @dataclass(frozen=True, eq=False)
 class TaskWork(Work):
-    """What is summed over the data and all redraws."""
+    """What is summed over the data and all redraws, of all outcomes."""
 
     fits: tuple[LeafFit, ...]
+    at: IntArray  # the outcome of each
     at_null: FloatArray
     unit: float
     dtype: DTypeLike
+    outcome = None
 
     def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _TaskPartial:
         """Start on a chunk."""
@@ -161,32 +155,61 @@ class TaskWork(Work):
 
 
 class _TaskPartial:
-    """What one chunk contributes, being made."""
+    """What one chunk contributes, being made: labels of each outcome add in turn."""
 
     def __init__(self, work: TaskWork, chunk: Rows, w: FloatArray, columns: int) -> None:
-        p, k = chunk.p, len(work.fits)
-        lean, below = np.zeros((k, p.size)), np.zeros((k, p.size))
-        for j, fit in enumerate(work.fits):
-            read = fit.read(chunk.points, w, chunk.first)
-            lean[j], below[j] = fit.lean(read, w), fit.below(read, w)
-        one, other = np.triu_indices(k)
-        products = lean[one] * lean[other]
-        v = p * (1 - p)
-        self.expected = (lean * v) @ lean.T
-        self.third = (work.at_null @ lean) ** 3 @ (v * (1 - 2 * p))
-        # e = y - p and e^2 = p^2 + y (1 - 2p) are linear in the label, so one product does.
-        self.stacked = np.concatenate([lean, products * (1 - 2 * p), below]).astype(work.dtype)
-        common = [-(lean @ p), products @ p**2, np.zeros(k)]
-        self.common = np.concatenate(common)[:, None]
-        self.found = np.zeros((len(self.stacked), columns))
-        self.dtype, self.parts = work.dtype, (k, k + len(products))
+        at, k = work.at, len(work.fits)
+        read = [fit.read(chunk.points, w, chunk.first) for fit in work.fits]
+        pairs = list(zip(work.fits, read, strict=True))
+        self.work, self.at = work, at
+        self.lean = lean = np.array([fit.lean(own, w) for fit, own in pairs])
+        self.below = np.array([fit.below(own, w) for fit, own in pairs])
+        p = self.p = chunk.predictions.T[at]  # (k, n): of the outcome of every leaf
+        self.one, self.other = one, other = np.triu_indices(k)
+        self.products = products = lean[one] * lean[other]
+        self.same = same = (at[one] == at[other])[:, None]
+        self.expected, covariance = np.zeros((k, k)), -p[one] * p[other]
+        covariance = np.where(same, p[one] * (1 - p[one]), covariance)
+        self.expected[one, other] = self.expected[other, one] = (products * covariance).sum(axis=1)
+        used, q = np.unique(at), chunk.predictions
+        moved = {c: work.at_null @ (lean * (at == c)[:, None]) for c in used}
+        mean = np.asarray(sum(q[:, c] * moved[c] for c in used))
+        rest = np.maximum(1 - q[:, used].sum(axis=1), 0.0)
+        third = np.asarray(sum((moved[c] - mean) ** 3 @ q[:, c] for c in used))
+        self.third = third - mean**3 @ rest
+        common = [-(lean * p).sum(axis=1), (products * p[one] * p[other]).sum(axis=1), np.zeros(k)]
+        self.found = np.repeat(np.concatenate(common)[:, None], columns, axis=1)
 
-    def add(self, drawn: Drawn) -> None:
-        """Take in some columns."""
-        sums = self.stacked @ drawn.as_type(self.dtype)
-        self.found[:, drawn.columns] = sums + self.common
+    def of(self, outcome: int, rows: Rows) -> _OutcomePartial:  # noqa: ARG002
+        """What labels of one outcome are multiplied by.
+
+        e = y - p, and e_c e_d for two classes or one, are linear in the labels, as a row has one
+        class only; so one product does.
+        """
+        one, other, p = self.one, self.other, self.p
+        here, there = (self.at[one] == outcome)[:, None], (self.at[other] == outcome)[:, None]
+        squares = np.where(self.same & here, 1 - 2 * p[one], 0.0)
+        squares -= np.where(~self.same & here, p[other], 0.0)
+        squares -= np.where(~self.same & there, p[one], 0.0)
+        own = (self.at == outcome)[:, None]
+        parts = [self.lean * own, self.products * squares, self.below * own]
+        return _OutcomePartial(self, np.concatenate(parts).astype(self.work.dtype))
 
     def finished(self) -> DrawnSums:
         """The sums of the chunk."""
-        sums, squares, masses = np.split(self.found, self.parts)
+        k = len(self.work.fits)
+        sums, squares, masses = np.split(self.found, (k, len(self.found) - k))
         return DrawnSums(sums, squares, masses, self.expected, self.third)
+
+
+@dataclass(frozen=True, eq=False)
+class _OutcomePartial:
+    """What labels of one outcome add to a chunk."""
+
+    partial: _TaskPartial
+    stacked: FloatArray
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        labels = drawn.as_type(self.partial.work.dtype)
+        self.partial.found[:, drawn.columns] += self.stacked @ labels

@@ -19,10 +19,10 @@ from itrust._core import (
     did_you_mean,
 )
 from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
+from itrust.tasks.arithmetic import Node, needs_parentheses
 from itrust.tasks.expressions import LARGEST_VALUE
-from itrust.tasks.links import LINKS, Link
-from itrust.tasks.nodes import Node
-from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity, needs_parentheses
+from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity
+from itrust.terms import LINKS, Link
 
 MAX_COLUMNS = 200  # of a regression, levels counted
 MAX_FACTORS = 2

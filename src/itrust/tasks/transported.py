@@ -10,30 +10,27 @@ sums so carried over: sum of z mean(z'b) = sum of z q, plus the weighted sum of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair, is_plain
-from itrust.data import (
-    Everywhere,
-    Points,
-    Population,
-    PopulationScan,
-    Sample,
-    Scan,
-)
+from itrust.data import Everywhere, Points, Population, PopulationScan, Rows, Sample, Scan
 from itrust.recalibrate import UntestedCorrection, untested_correction
-from itrust.tasks.differentials import joined_at
-from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
-from itrust.tasks.fits import LeafFit
-from itrust.tasks.links import NewtonStep, solved
+from itrust.tasks.expressions import Leaf, LeafFit, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.powering import spread
-from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
+from itrust.tasks.regressions import (
+    Coefficient,
+    CoefficientFit,
+    curve_at,
+    frame_of,
+    has_regression,
+    solved,
+)
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
 from itrust.terms import UnitScale
 
@@ -44,28 +41,25 @@ CHUNK = 65_536
 MAX_OWN = 40  # features that a task adds to those that are balanced
 
 
-@dataclass(frozen=True, eq=False)
-class Corrected:
-    """Probabilities, corrected by labels of other rows."""
+def cross_fitted(
+    labelled: Sample, population: Points, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows.
 
-    here: FloatArray
-    there: FloatArray
-
-
-def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
-    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows."""
+    Those of the labelled rows, and those of the population.
+    """
     units = labelled.design.drawn_together
     fold = (np.random.default_rng(seed).permutation(int(units.max()) + 1) % FOLDS)[units]
     here, there = np.array(labelled.p), np.zeros(len(population))
-    for held in range(FOLDS):
-        learn, out = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+    for number in range(FOLDS):
+        learn, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         method = _learned(labelled, learn)
         if method is None:
             there += population.p / FOLDS
             continue
         here[out] = method(labelled.points.take(out))
         there += method(population) / FOLDS
-    return Corrected(here, there)
+    return here, there
 
 
 def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
@@ -80,6 +74,7 @@ def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
 class PopulationTotals:
     """Sums over all rows of a population for k ratios, with probabilities."""
 
+    ratios: tuple[Ratio, ...]
     mass: float
     sums: FloatArray
     moments: FloatArray
@@ -89,6 +84,7 @@ class PopulationTotals:
 
     def __add__(self, other: PopulationTotals) -> PopulationTotals:
         return PopulationTotals(
+            self.ratios,
             self.mass + other.mass,
             self.sums + other.sums,
             self.moments + other.moments,
@@ -110,6 +106,7 @@ class PopulationTotals:
         ]
         both = weights * np.array([*above, *below])
         return cls(
+            ratios=tuple(ratios),
             mass=float(weights.sum()),
             sums=both.sum(axis=1),
             moments=both @ both.T,
@@ -118,16 +115,16 @@ class PopulationTotals:
             n=len(points),
         )
 
-    def only(self, every: Sequence[Ratio], own: Sequence[Ratio]) -> PopulationTotals:
-        """The sums of some of the ratios."""
-        at = np.array([every.index(ratio) for ratio in own], dtype=int)
-        both = np.concatenate([at, at + len(every)])
+    def only(self, task: Task) -> PopulationTotals | None:
+        """The sums of the ratios of a task; of regressions, which random rows serve, there are none."""
+        if has_regression(task):
+            return None
+        own = tuple(dict.fromkeys(task.ratios()))
+        at = np.array([self.ratios.index(ratio) for ratio in own], dtype=int)
+        both = np.concatenate([at, at + len(self.ratios)])
+        moments, low, high = self.moments[np.ix_(both, both)], self.low[at], self.high[at]
         return replace(
-            self,
-            sums=self.sums[both],
-            moments=self.moments[np.ix_(both, both)],
-            low=self.low[at],
-            high=self.high[at],
+            self, ratios=own, sums=self.sums[both], moments=moments, low=low, high=high
         )
 
     def means(self) -> FloatArray:
@@ -156,30 +153,21 @@ def population_totals(
     """Sums over all rows of a population, some rows at a time."""
     if isinstance(population, Scan):
         population = population.without_label()
-    parts: Iterable[tuple[Points, Any, int]]
-    if isinstance(population, PopulationScan):
-        chunks = population.chunks(CHUNK)
-        parts = ((chunk.points, chunk.weights, chunk.first) for chunk in chunks)
-    else:
-        points, own = population.points, population.weights
-        cuts = [slice(at, at + CHUNK) for at in range(0, population.n, CHUNK)]
-        parts = ((points.take(c), None if own is None else own[c], c.start) for c in cuts)
-    found: PopulationTotals | None = None
-    for some, weights, first in parts:
-        w = np.ones(len(some)) if weights is None else weights
+    total: PopulationTotals | None = None
+    for chunk in population.chunks(CHUNK):
+        points, w = chunk.points, np.ones(chunk.n) if chunk.weights is None else chunk.weights
         if counts is not None:
-            kept = counts(some)
+            kept = counts(points)
             if not kept.any():
                 continue
-            some, w = some.take(kept), w[kept]
-        part = PopulationTotals.of(ratios, some, w, first)
-        found = part if found is None else found + part
-    assert found is not None  # a population has rows, and some are kept
-    return found
+            points, w = points.take(kept), w[kept]
+        part = PopulationTotals.of(ratios, points, w, chunk.first)
+        total = part if total is None else total + part
+    assert total is not None  # a population has rows, and some are kept
+    return total
 
 
-@dataclass(frozen=True, eq=False)
-class TransportedValue:
+class TransportedValue(NamedTuple):
     """A number carried over to a population, and how far it may be off."""
 
     value: float
@@ -213,23 +201,22 @@ class TaskWeights:
         return self.share * self.balance.left_over(target[self.rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Carried:
-    """A mean, a rate or a coefficient, carried over."""
-
-    value: float
-    lean: FloatArray
-    shares: FloatArray
-    moved: FloatArray
+# A mean, a rate or a coefficient carried over: its value, what labels of labelled rows move (n,), and
+# shares of the population's rows in it (m,), of all of it and of what corrections of p have moved.
+Carried = tuple[float, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Labelled rows and a population, ready for any task."""
+    """Labelled rows of one outcome and a population, ready for any task.
+
+    `here` and `there` are corrected probabilities of both.
+    """
 
     labelled: Sample
     compared: RowPair
-    q: Corrected
+    here: FloatArray
+    there: FloatArray
     selection: FloatArray | None = None
 
     def weights(self, leaves: Sequence[Leaf]) -> TaskWeights:
@@ -257,50 +244,15 @@ class Transport:
         part = _balanced(leaves, compared.take(here, there))
         return TaskWeights(part, here, everyone.size, share)
 
-    def value(self, task: Task, totals: PopulationTotals | None) -> TransportedValue | None:
-        """Carry a task over."""
-        leaves = list(dict.fromkeys(task.leaves()))
-        weighed = self.weights(leaves)
-        w, e, balance = weighed.of_rows, self.residuals, weighed.balance
-        known = [None] * len(leaves) if totals is None else list(totals.means().T)
-        parts: list[Carried] = []
-        for leaf, own in zip(leaves, known, strict=True):
-            part = self.carried(leaf, w * e, own)
-            if part is None:
-                return None
-            parts.append(part)
-        values, lean, shares, moved = (
-            np.array([getattr(part, name) for part in parts])
-            for name in ("value", "lean", "shares", "moved")
-        )
-        found, slopes = joined_at(task, leaves, values)
-        if not math.isfinite(found) or not np.isfinite(slopes).all():
-            return None
-        sampling = self._sampling(slopes, values, shares, moved, totals)
-        error = self._noise(leaves, w, slopes @ lean, e).plus(sampling)
-        error = error.plus(weighed.left_over((slopes @ lean) * e))
-        error = replace(error, units=error.freedom + 1)
-        size = balance.effective
-        return TransportedValue(
-            value=found,
-            error=error,
-            effective=size,
-            trimmed=balance.trimmed,
-            unbalanced=balance.unbalanced,
-            worst=balance.worst,
-            labels=min(kish(w * self.labelled.y), kish(w * (1 - self.labelled.y))),
-            smoothed=(size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED),
-        )
-
     @property
     def residuals(self) -> FloatArray:
         """Labels less corrected probabilities, (n,)."""
-        return self.labelled.y - self.q.here
+        return self.labelled.y - self.here
 
     def carried(
         self, leaf: Leaf, left: FloatArray, known: FloatArray | None = None
     ) -> Carried | None:
-        """Carry one mean, rate or coefficient over."""
+        """Carry one mean, rate or coefficient over; None where it has no value."""
         if isinstance(leaf, Coefficient):
             return self._coefficient(leaf, left)
         return self._ratio(leaf, left, known)
@@ -312,7 +264,7 @@ class Transport:
 
     def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> Carried | None:
         """Carry both sums of a ratio over; None where nothing is left to divide by."""
-        there, omega, q = self.compared.population, self._omega, self.q.there
+        there, omega, q = self.compared.population, self._omega, self.there
         g, h = ratio.terms_of(there, self.compared.weights)
         gl, hl = ratio.terms_of(self.compared.labelled, np.ones(self.labelled.n))
         positive = ratio.among_positives
@@ -327,16 +279,16 @@ class Transport:
         if not below > 0:
             return None
         value = above / below
-        return Carried(
-            value=value,
-            lean=(gl - (value * hl if positive else 0.0)) / below,
-            shares=omega * (g * q - value * (h * q if positive else h)) / below,
-            moved=omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
+        return (
+            value,
+            (gl - (value * hl if positive else 0.0)) / below,
+            omega * (g * q - value * (h * q if positive else h)) / below,
+            omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
         )
 
     def _coefficient(self, leaf: Coefficient, left: FloatArray) -> Carried | None:
         """Solve the equation whose sums are carried over; None where it has no solution."""
-        omega, q = self._omega, self.q.there
+        omega, q = self._omega, self.there
         rows = TaskRows(self.compared.population, omega, q)
         frame, at, design = frame_of(leaf, rows)
         here, design_here = frame.rows_of(self.compared.labelled, np.ones(self.labelled.n))
@@ -344,41 +296,93 @@ class Transport:
         beta = solved(frame.link, design, omega[at], moment)
         if beta is None:
             return None
-        curve = NewtonStep.at(frame.link, beta, design, omega[at], q[at]).curve
+        curve = curve_at(frame.link, beta, design, omega[at])
         fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
-        return Carried(
-            value=fit.value,
-            lean=fit.lean((here, design_here), np.ones(self.labelled.n)),
-            shares=fit.shares((at, design), omega, q),
-            moved=np.zeros(q.size),  # all sums are of the rows at hand
-        )
+        lean = fit.lean((here, design_here), np.ones(self.labelled.n))
+        # All sums are of the rows at hand, so corrections have moved nothing else.
+        return fit.value, lean, fit.shares((at, design), omega, q), np.zeros(q.size)
 
-    def _noise(
-        self, leaves: Sequence[Leaf], w: FloatArray, lean: FloatArray, e: FloatArray
-    ) -> Uncertainty:
-        """What labels of the rows may have done, with the floors of tasks."""
-        law = LabelLaw.of(self.labelled, leaves, self.q.here).carried_by(np.abs(w * lean))
-        shares = w * lean * e
-        if self.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
-            shares = shares - w * float(shares.sum())
-        return law.uncertainty(shares, np.zeros(w.size), w * lean)
 
-    def _sampling(
-        self,
-        slopes: FloatArray,
-        values: FloatArray,
-        shares: FloatArray,
-        moved: FloatArray,
-        totals: PopulationTotals | None,
-    ) -> float:
-        """Standard error of the population's part: of all rows, and of those at hand among them."""
-        if totals is None:
-            return spread(slopes @ shares)
-        some = slopes @ moved
-        left = 1 - min(some.size / totals.n, 1.0)
-        return math.hypot(
-            totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean())
-        )
+def transported(
+    task: Task,
+    labelled: Rows,
+    transports: Mapping[Any, Transport],
+    totals: PopulationTotals | None = None,
+) -> TransportedValue | None:
+    """Carry a task over: every leaf by the weights and corrections of its class."""
+    leaves, classes = leaves_of([task]), list(transports)
+    weighed = {
+        name: own.weights([leaf.bare for leaf in leaves if leaf.label == name])
+        for name, own in transports.items()
+    }
+    w = np.column_stack([own.of_rows for own in weighed.values()])
+    e = np.column_stack([own.residuals for own in transports.values()])
+    columns = [classes.index(leaf.label) for leaf in leaves]
+    known = [None] * len(leaves) if totals is None else list(totals.means().T)
+    parts: list[Carried] = []
+    for leaf, column, sums in zip(leaves, columns, known, strict=True):
+        part = transports[leaf.label].carried(leaf.bare, (w * e)[:, column], sums)
+        if part is None:
+            return None
+        parts.append(part)
+    values, leans, shares, moved = (np.array(own) for own in zip(*parts, strict=True))
+    joined = task.at(leaves, values)
+    value, slopes = float(joined.value), joined.slope
+    if not math.isfinite(value) or not np.isfinite(slopes).all():
+        return None
+    lean = np.column_stack(
+        [slopes[own] @ leans[own] for own in (np.equal(columns, k) for k in range(len(classes)))]
+    )
+    sampling = _sampling(slopes, values, shares, moved, totals)
+    error = _noise(leaves, labelled, transports, w, lean).plus(sampling)
+    for k, own in enumerate(weighed.values()):
+        error = error.plus(own.left_over(lean[:, k] * e[:, k]))
+    balances = [own.balance for own in weighed.values()]
+    size = min(balance.effective for balance in balances)
+    ones = np.column_stack([own.labelled.y for own in transports.values()])
+    return TransportedValue(
+        value=value,
+        error=replace(error, units=error.freedom + 1),
+        effective=size,
+        trimmed=max(balance.trimmed for balance in balances),
+        unbalanced=max(balance.unbalanced for balance in balances),
+        worst=max(balance.worst for balance in balances),
+        labels=min(kish(column) for kind in (ones, 1 - ones) for column in (w * kind).T),
+        smoothed=(size * min(max(value, 0.0), 1.0) + ADDED) / (size + 2 * ADDED),
+    )
+
+
+def _noise(
+    leaves: Sequence[Leaf],
+    labelled: Rows,
+    transports: Mapping[Any, Transport],
+    w: FloatArray,
+    lean: FloatArray,
+) -> Uncertainty:
+    """What labels of the rows may have done, with the floors of tasks."""
+    first = next(iter(transports.values()))
+    here = np.column_stack([own.here for own in transports.values()])
+    left = np.column_stack([own.residuals for own in transports.values()])
+    law = LabelLaw.of(labelled, leaves, here).carried_by(np.abs(w * lean).sum(axis=1))
+    shares = (w * lean * left).sum(axis=1)
+    if first.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
+        shares = shares - w[:, 0] * float(shares.sum())
+    return law.uncertainty(shares, np.zeros(labelled.n), w * lean)
+
+
+def _sampling(
+    slopes: FloatArray,
+    values: FloatArray,
+    shares: FloatArray,
+    moved: FloatArray,
+    totals: PopulationTotals | None,
+) -> float:
+    """Standard error of the population's part: of all rows, and of those at hand among them."""
+    if totals is None:
+        return spread(slopes @ shares)
+    some = slopes @ moved
+    left = 1 - min(some.size / totals.n, 1.0)
+    return math.hypot(totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean()))
 
 
 def _balanced(leaves: Sequence[Leaf], compared: RowPair) -> Balance:

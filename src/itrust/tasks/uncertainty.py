@@ -10,21 +10,22 @@ under it while labels are few.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration import student_quantile, student_tail
-from itrust.data import Design, Sample, design_variance, variance_units
+from itrust.data import Design, Points, Rows, Sample, design_variance, variance_units
 from itrust.engines import Additive
-from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised, slopes_at
-from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows
+from itrust.tasks.arithmetic import Bounds, Linearised
+from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows, leaves_of, reestimated
+from itrust.tasks.outcomes import classes_of, outcome_of
 from itrust.tasks.quantities import Quantity
-from itrust.tasks.replicates import reestimated
+from itrust.terms import LINKS, RegressionRows, RegressionSums, fit_glm
 
 FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"
@@ -34,7 +35,8 @@ ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
 WORTH, WORTH_ABOVE = 5.0, 75.0
 REFUTED = 3.0  # times the law's variance: where rows show more than that, the law is left out
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
-STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
+CLOSE, EDGE = 1e-14, 1e-9  # of a law: what a last step may promise, and probabilities to ends
+MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
 # The law has a say in a design's variance while fewer than so many independent labels carry the
 # number, the less the more there are; from then on the variance is the design's and nothing else.
 ENOUGH_LABELS = 30.0
@@ -116,17 +118,22 @@ class LawSums(Additive):
     def of(
         cls, shares: FloatArray, expected: FloatArray, leaning: FloatArray, q: FloatArray
     ) -> LawSums:
-        """Sum over some rows."""
-        own = np.square(shares)
-        law = np.square(expected) + np.square(leaning) * q * (1 - q)
-        high, low = expected + leaning * (1 - q), expected - leaning * q
+        """Sum over some rows, whose labels follow `q` and move the number by `leaning`, (n, C)."""
+        own, lean = np.square(shares), leaning * q
+        # Each class alone, less what classes of one row take from each other.
+        others = lean.sum(axis=1, keepdims=True) - lean
+        moved = np.square(leaning) * q * (1 - q) - lean * others
+        law = np.square(expected) + np.maximum(moved.sum(axis=1), 0.0)
+        # What the row adds if it has a class, or none of these.
+        one = expected[:, None] + (leaning * (1 - q) - others)
+        none, rest = expected - lean.sum(axis=1), np.maximum(1 - q.sum(axis=1), 0.0)
         return cls(
             own=float(own.sum()),
             own2=float(np.square(own).sum()),
             law=float(law.sum()),
             units=float(np.count_nonzero(law)),
-            second=float((q * high**2 + (1 - q) * low**2).sum()),
-            fourth=float((q * high**4 + (1 - q) * low**4).sum()),
+            second=float((q * one**2).sum() + rest @ none**2),
+            fourth=float((q * one**4).sum() + rest @ none**4),
         )
 
     def uncertainty(self) -> Uncertainty:
@@ -151,7 +158,10 @@ class LawSums(Additive):
 
 @dataclass(frozen=True, eq=False)
 class LabelLaw:
-    """What labels could have been: smoothed probabilities, and how alike those of a cluster are."""
+    """What labels could have been: smoothed probabilities, and how alike those of a cluster are.
+
+    Of several classes a row has one: columns of `q` exclude each other.
+    """
 
     q: FloatArray
     design: Design
@@ -159,12 +169,39 @@ class LabelLaw:
     alike: float = 0.0
     labels: float = math.inf
     carried: FloatArray | None = None
+    classes: tuple[Any, ...] = (None,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q", self.q.reshape(self.design.n, len(self.classes)))
 
     @classmethod
     def of(
-        cls, sample: Sample, leaves: Sequence[Leaf] = (), p: FloatArray | None = None
+        cls, sample: Rows, leaves: Sequence[Leaf] = (), p: FloatArray | None = None
     ) -> LabelLaw:
-        """Smooth labels within the groups of rows that some leaves tell apart."""
+        """Smooth labels of every class that leaves name, by these probabilities or others, (n, C)."""
+        classes = classes_of(leaves, sample)
+        columns = [None] * len(classes) if p is None else p.reshape(sample.n, len(classes)).T
+        laws = [
+            cls._of_class(
+                outcome_of(sample, name), [leaf.bare for leaf in leaves if leaf.label == name], own
+            )
+            for name, own in zip(classes, columns, strict=True)
+        ]
+        if len(laws) == 1:
+            return replace(laws[0], classes=classes)
+        q = np.column_stack([law.q for law in laws])
+        total = q.sum(axis=1, keepdims=True)
+        return replace(
+            laws[0],
+            q=q / (total if len(classes) == len(sample.classes) else np.maximum(total, 1.0)),
+            alike=max(law.alike for law in laws),
+            labels=min(law.labels for law in laws),
+            classes=classes,
+        )
+
+    @classmethod
+    def _of_class(cls, sample: Sample, leaves: Sequence[Leaf], p: FloatArray | None) -> LabelLaw:
+        """Smooth labels of one outcome within the groups of rows that its leaves tell apart."""
         p = sample.p if p is None else p
         inside = [leaf.where.rows(sample.points) for leaf in leaves]
         group = _groups(inside, sample.n)
@@ -172,14 +209,13 @@ class LabelLaw:
         tilts = [leaf.tilts(with_p) for leaf in leaves]
         q = np.empty(sample.n)
         for k in range(int(group.max()) + 1):
-            rows = group == k
-            here = [j for j, held in enumerate(inside) if held[rows][0]]
+            rows = np.flatnonzero(group == k)
+            here = [j for j, held in enumerate(inside) if held[rows[0]]]
             read = followed([leaves[j] for j in here], [tilts[j] for j in here])
-            part = _Part(sample.y[rows], p[rows], sample.weights_or_ones[rows])
-            if read and part.is_mixed:
-                q[rows] = part.tilted([one.of(sample.points)[rows] for one in read])
-            else:
-                q[rows] = part.smoothed()
+            y, w = sample.y[rows], sample.weights_or_ones[rows]
+            points = replace(sample.points.take(rows), p=p[rows])
+            totals = np.array([w.sum(), w @ w, w @ y, w.size])
+            q[rows] = GroupLaw.of(read, totals, points).fitted(y, points, w).q(points)
         unit = variance_units(sample.design)
         alike = _alike(sample.y - q, np.sqrt(q * (1 - q)), unit)
         law = cls(q, sample.design, unit, alike)
@@ -201,17 +237,23 @@ class LabelLaw:
         because labels of a unit are alike.
         """
         inside = _inside(leaf, sample)
-        alone = float(np.square(inside) @ (self.q * (1 - self.q)))
+        alone = float(np.square(inside) @ np.square(self._spread))
         kinds = _kinds(leaf, inside, sample.y)
         return min(kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
 
     def label_variance(self, leaning: FloatArray) -> float:
-        """Variance of the sum of `leaning (y - q)` if labels are drawn from the law."""
-        noise = leaning * np.sqrt(self.q * (1 - self.q))
-        alone = float(noise @ noise)
+        """Variance of the sum of `leaning (onehot(y) - q)` if labels are drawn from the law."""
+        leaning, q = leaning.reshape(self.q.shape), self.q
+        noise = leaning * np.sqrt(q * (1 - q))
+        if len(self.classes) > 1:  # one direction for each class, and one for all others
+            chance = np.column_stack([q, np.maximum(1 - q.sum(axis=1), 0.0)])
+            mean = np.einsum("nc,nc->n", q, leaning)
+            moved = np.column_stack([leaning, np.zeros(len(leaning))]) - mean[:, None]
+            noise = np.sqrt(chance) * moved
+        alone = float(np.square(noise).sum())
         if self.unit is None:
             return alone
-        together = float(np.square(np.bincount(self.unit, noise)).sum())
+        together = sum(float(np.square(np.bincount(self.unit, own)).sum()) for own in noise.T)
         return (1 - self.alike) * alone + self.alike * together
 
     def uncertainty(
@@ -222,21 +264,15 @@ class LabelLaw:
         moves: FloatArray | None = None,
     ) -> Uncertainty:
         """Join what rows show of themselves, or the design says, with what the law says."""
+        leaning = leaning.reshape(self.q.shape)
         if not self.design.is_simple:
             return self._by_design(shares, expected, leaning, moves)
-        return self._sums(shares, expected, leaning).uncertainty()
-
-    def _sums(self, shares: FloatArray, expected: FloatArray, leaning: FloatArray) -> LawSums:
-        return LawSums.of(shares, expected, leaning, self.q)
-
-    def _counted(self, shares: FloatArray, leaning: FloatArray) -> BoolArray:
-        """Rows that have a share in a number, (n,)."""
-        return np.asarray((shares != 0) | (leaning != 0))
+        return LawSums.of(shares, expected, leaning, self.q).uncertainty()
 
     @property
     def _spread(self) -> FloatArray:
         """Standard deviations of labels by the law, (n,)."""
-        return np.asarray(np.sqrt(self.q * (1 - self.q)))
+        return np.asarray(np.sqrt((self.q * (1 - self.q)).sum(axis=1)))
 
     def _by_design(
         self,
@@ -252,7 +288,7 @@ class LabelLaw:
         floor = design_variance(self.design, expected) + self.label_variance(leaning)
         if not floor > 0:
             return Uncertainty(0.0, 1.0, 1.0)
-        freedom = self._freedom(self._counted(shares, leaning))
+        freedom = self._freedom((shares != 0) | (leaning != 0).any(axis=1))
         lack = max(0.0, 1 - self.labels / ENOUGH_LABELS)
         if lack > 0 and leaning.any():
             # Few labels tell little about how alike they are: the law is a floor and no more.
@@ -319,66 +355,89 @@ def _groups(inside: Sequence[BoolArray], n: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """Some labelled rows."""
+class GroupLaw:
+    """The smoothed law of labels among rows that the same leaves count.
 
-    y: FloatArray
-    p: FloatArray
-    w: FloatArray
+    Log odds are shifted to the mean of labels with two rows of either kind added; or, where
+    quantities are followed, by a constant and by normal scores of these, with a small penalty.
+    Probabilities that know nothing of a quantity would understate how much it varies among
+    positives.
+    """
+
+    target: float | None  # None: labels themselves
+    quantities: tuple[Quantity, ...]
+    ranks: tuple[tuple[FloatArray, FloatArray], ...]  # of each its values and their normal scores
+    beta: FloatArray
+    mean_weight: float
+
+    @classmethod
+    def of(
+        cls, quantities: tuple[Quantity, ...], totals: FloatArray, ranked: Points
+    ) -> GroupLaw:
+        """Begin with no shift; totals are weights, their squares, positives and rows."""
+        mass, mass2, mass_y, count = totals.tolist()
+        quantities = quantities if 0 < mass_y < mass else ()
+        ranks = tuple(_normal_scores(quantity.of(ranked)) for quantity in quantities)
+        target = None
+        if not quantities:
+            size = mass**2 / mass2 if mass > 0 else 0.0
+            rate = mass_y / mass if mass > 0 else 0.0
+            target = (size * rate + ADDED) / (size + 2 * ADDED)
+        beta = np.zeros(1 + len(quantities))
+        return cls(target, quantities, ranks, beta, mass / max(count, 1.0))
+
+    def design(self, points: Points) -> FloatArray:
+        """A constant and the scores of some rows, (n, 1 + quantities)."""
+        scores = [
+            np.interp(quantity.of(points), *ranks)
+            for quantity, ranks in zip(self.quantities, self.ranks, strict=True)
+        ]
+        return np.column_stack([np.ones(len(points)), *scores])
+
+    def rows(self, y: FloatArray, points: Points, w: FloatArray) -> RegressionRows:
+        """Some rows of the regression that shifts log odds."""
+        s = y if self.target is None else np.full(y.size, self.target)
+        return RegressionRows(self.design(points), s, w / self.mean_weight, _log_odds(points))
+
+    def q(self, points: Points) -> FloatArray:
+        """Probabilities of some rows, (n,)."""
+        if not self.mean_weight > 0:
+            return points.p
+        return np.asarray(expit(_log_odds(points) + self.design(points) @ self.beta))
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether there are positives and others, of any weight."""
-        return 0 < float(self.w @ self.y) < float(self.w.sum())
+    def penalty(self) -> FloatArray:
+        """Of the constant, and of each quantity."""
+        return np.array([0.0, *(PENALTY for _ in self.quantities)])
 
-    def smoothed(self) -> FloatArray:
-        """Shift log odds to the mean of labels with two rows of either kind added."""
-        mass = float(self.w.sum())
-        if mass <= 0:
-            return self.p
-        wanted = smoothed_target(mass, float(self.w @ self.w), float(self.w @ self.y))
-        return self._shifted(np.full(self.y.size, wanted), [])
+    def sums(self, y: FloatArray, points: Points, w: FloatArray) -> RegressionSums:
+        """What some rows contribute to a step."""
+        return RegressionSums.at(LINKS["logit"], self.beta, self.rows(y, points, w))
 
-    def tilted(self, quantities: Sequence[FloatArray]) -> FloatArray:
-        """Shift log odds by a constant and by normal scores of quantities, with a small penalty.
+    def penalised(self, sums: RegressionSums, beta: FloatArray) -> RegressionSums:
+        """Derivatives of what is minimised."""
+        gradient = sums.gradient + self.penalty * beta
+        return replace(sums, gradient=gradient, curve=sums.curve + np.diag(self.penalty))
 
-        Probabilities that know nothing of a quantity would understate how much it varies among
-        positives.
-        """
-        return self._shifted(self.y, [_normal_scores(values) for values in quantities])
-
-    def _shifted(self, target: FloatArray, columns: Sequence[FloatArray]) -> FloatArray:
-        """Logistic regression of a target with the log odds as they are, by Newton's steps."""
-        design = np.column_stack([np.ones(target.size), *columns])
-        start = logit(np.clip(self.p, EDGE, 1 - EDGE))
-        w = self.w / self.w.mean()
-        penalty = np.diag([0.0, *(PENALTY for _ in columns)])
-        beta = np.zeros(1 + len(columns))
-        for _ in range(STEPS):
-            q = expit(start + design @ beta)
-            slope = design.T @ (w * (target - q)) - penalty @ beta
-            curve = (design * (w * q * (1 - q) + EDGE)[:, None]).T @ design + penalty
-            step = np.linalg.solve(curve, slope)
-            beta += step / max(1.0, float(np.abs(step).max()))
-            if np.abs(step).max() < ENOUGH:
-                break
-        return np.asarray(expit(start + design @ beta))
+    def fitted(self, y: FloatArray, points: Points, w: FloatArray) -> GroupLaw:
+        """The law of rows at hand."""
+        if not self.mean_weight > 0:
+            return self
+        rows = self.rows(y, points, w)
+        least = fit_glm(LINKS["logit"], lambda: (rows,), self.penalty, done=CLOSE)
+        return replace(self, beta=least.theta)
 
 
-def smoothed_target(mass: float, mass2: float, mass_y: float) -> float:
-    """The mean of labels with two rows of either kind added."""
-    if not mass > 0:
-        return 0.5
-    size = mass**2 / mass2
-    return (size * mass_y / mass + ADDED) / (size + 2 * ADDED)
+def _log_odds(points: Points) -> FloatArray:
+    return np.asarray(logit(np.clip(points.p, EDGE, 1 - EDGE)))
 
 
-def _normal_scores(values: FloatArray) -> FloatArray:
-    """Ranks on the normal scale, ties in the middle; 0 if all are equal."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    scores = ndtri(middle[place] / values.size)
-    return np.asarray(scores - scores.mean())
+def _normal_scores(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Distinct values and their ranks on the normal scale, ties in the middle; 0 for one alone."""
+    values = values[np.isfinite(values)]
+    distinct, counts = np.unique(values if values.size else np.zeros(1), return_counts=True)
+    scores = ndtri((np.cumsum(counts) - counts / 2) / counts.sum())
+    return distinct, scores - np.average(scores, weights=counts)
 
 
 def _alike(residuals: FloatArray, spread: FloatArray, unit: IntArray | None) -> float:
@@ -399,39 +458,30 @@ class LabelledTask:
     """A task on labelled rows, ready for the uncertainty of whatever is made of it."""
 
     labels: Linearised
-    law: LabelLaw
+    predicted: Linearised
     expected: Linearised
     leaning: FloatArray
+    law: LabelLaw
     rows: TaskRows
-    predicted: Linearised
     moves: FloatArray | None
     smoothed_rate: float | None
 
     @classmethod
-    def of(cls, task: Task, sample: Sample) -> LabelledTask:
-        """Estimate a task from labels and from the smoothed law."""
-        law = LabelLaw.of(sample, list(dict.fromkeys(task.leaves())))
+    def of(cls, task: Task, sample: Rows) -> LabelledTask:
+        """Estimate a task from labels, from probabilities and from the smoothed law."""
+        law = LabelLaw.of(sample, leaves_of([task]))
         rows, with_p = TaskRows.labelled(sample), TaskRows.predicted(sample)
-        smooth = replace(rows, stand_in=law.q)
-        labels, predicted, expected = (task.linear(own) for own in (rows, with_p, smooth))
+        smooth = replace(rows, stand_in=law.q, classes=law.classes)
+        labels, predicted, fit = task.linear(rows), task.linear(with_p), task.fitted(smooth)
+        expected, leaning = fit.linear(smooth), fit.lean_on(smooth)
+        if len(law.classes) > 1 and not predicted.influence.any():  # whatever the labels are
+            labels, expected, leaning = predicted, predicted, np.zeros_like(leaning)
         moves, sets = None, sample.design.replicate_weights
         if sets is not None:
-            moves = np.stack(
-                [
-                    reestimated(task, rows, sets) - labels.value,
-                    reestimated(task, with_p, sets) - predicted.value,
-                ]
-            )
-        return cls(
-            labels,
-            law,
-            expected,
-            task.leaning(smooth).influence,
-            rows,
-            predicted,
-            moves,
-            expected.value if is_rate(task) else None,
-        )
+            pairs = ((rows, labels), (with_p, predicted))
+            moves = np.stack([reestimated(task, own, sets) - at.value for own, at in pairs])
+        rate = expected.value if is_rate(task) else None
+        return cls(labels, predicted, expected, leaning, law, rows, moves, rate)
 
     def less(self, lam: float = 0.0) -> Uncertainty:
         """How uncertain the estimate from labels is, less some of the plug-in on the same rows."""
@@ -448,7 +498,7 @@ def is_rate(task: Task) -> bool:
     return isinstance(task, Ratio) and task.is_rate
 
 
-def few_labels(task: Task, sample: Sample) -> bool:
+def few_labels(task: Task, sample: Rows) -> bool:
     """Whether so few labels carry a task that its interval is rough.
 
     A mean or a share is carried by the positives that count, a rate by the positives or by the
@@ -456,7 +506,8 @@ def few_labels(task: Task, sample: Sample) -> bool:
     by the labels that move it, and five of the rarer kind are needed for every term. Of rows with
     unequal weights, and of clusters, as many count as equal ones would say the same.
     """
-    return any(_carrying(leaf, sample) < FEW_LABELS for leaf in task.leaves())
+    parts = ((leaf.bare, outcome_of(sample, leaf.label)) for leaf in leaves_of([task]))
+    return any(_carrying(leaf, own) < FEW_LABELS for leaf, own in parts)
 
 
 def _carrying(leaf: Leaf, sample: Sample) -> float:
@@ -503,12 +554,12 @@ def _kinds(leaf: Leaf | None, inside: FloatArray, y: FloatArray) -> list[FloatAr
 
 def kish(held: FloatArray) -> float:
     """How many equal weights would say as much as these."""
-    return _share(float(held.sum()) ** 2, float(held @ held))
+    return kish_of(float(held.sum()), float(held @ held))
 
 
-def few_carry(leaves: Iterable[Leaf], carriers: Mapping[Leaf, Sequence[float]]) -> bool:
-    """The same as `few_labels`, where it is known how many labels carry each leaf."""
-    return min(min(carriers[leaf]) for leaf in leaves) < FEW_LABELS
+def kish_of(whole: float, squares: float) -> float:
+    """How many equal weights would have this sum and this sum of squares."""
+    return _share(float(whole**2), float(squares))
 
 
 def _share(part: float, whole: float) -> float:
@@ -537,7 +588,3 @@ class Located:
         alone = self.error.rate_pvalue(self.value, self.smoothed_rate, point)
         return min(1.0, others * alone)
 
-
-def slopes_of(task: Task, leaves: Sequence[Leaf], rows: TaskRows) -> FloatArray:
-    """Derivatives of a task in its leaves, (k,), where these rows put them."""
-    return slopes_at(task, leaves, [leaf.linear(rows).value for leaf in leaves])

@@ -5,8 +5,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError, tasks
-from itrust.tasks.bias import check_tasks, checked_tasks, evaluate_tasks
-from itrust.tasks.classes import class_task
+from itrust.tasks import check_tasks, checked_tasks, class_tasks, evaluate_tasks
 
 NAMES = ("win", "tie", "loss")
 
@@ -141,7 +140,7 @@ def test_a_class_of_two_is_its_positives_or_the_others():
 def test_the_label_has_the_name_of_its_column_too():
     frame = {"owner": [0, 1, 1, 0] * 9, "p": [0.3, 0.6, 0.7, 0.4] * 9, "age": list(range(36))}
     s = it.Sample.from_frame(frame, label="owner", prob="p", on="age")
-    task = class_task(tasks.parse("mean(age | owner == 1 and age > 3)"), s)
+    task = class_tasks([tasks.parse("mean(age | owner == 1 and age > 3)")], s)[0]
     assert str(task) == "mean(age | age > 3)"
 
 
@@ -149,9 +148,9 @@ def test_a_covariate_called_y_stays_one():
     rng = np.random.default_rng(0)
     x = {"y": rng.integers(0, 40, 50), "age": rng.normal(size=50)}
     s = it.Sample(rng.random(50) < 0.5, rng.uniform(0.2, 0.8, 50), x)
-    task = class_task(tasks.parse("mean(age | y == 3)"), s)
+    task = class_tasks([tasks.parse("mean(age | y == 3)")], s)[0]
     assert task.where.formula == "y == 3"
-    assert class_task(tasks.parse("mean(y | age > 0)"), s) == tasks.parse("mean(y | age > 0)")
+    assert class_tasks([tasks.parse("mean(y | age > 0)")], s)[0] == tasks.parse("mean(y | age > 0)")
 
 
 def test_rows_alone_do_not_say_which_class_a_number_is_about():

@@ -94,7 +94,7 @@ def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
     part = task_part(redraws, wanted)
 
     def found():
-        return run_together(redraws.engine, redraws.survey, [part], redraws.null, 50, 3)[0]
+        return run_together(redraws.engine, redraws.survey, [part], redraws.null, 50, 3)[0][0]
 
     whole = found()
     monkeypatch.setattr("itrust.engines.factor.Factor._chunk_rows", lambda *_: 701)
@@ -104,8 +104,10 @@ def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
     drawn = np.empty((town.n, 50))
     redraws.null.fill(drawn, town, range(50), 3)
     rows = TaskRows.predicted(town)
-    plug_in = wanted[0].linear(rows).value
-    (c, h), (d, _) = wanted[0].parts_of_bias(rows, plug_in), wanted[1].parts_of_bias(rows, 0.0)
+    fits = [task.fit(rows) for task in wanted]
+    read = [fit.read(rows.points, rows.weights) for fit in fits]
+    c, d = (fit.lean(own, rows.weights) for fit, own in zip(fits, read, strict=True))
+    h = fits[0].below(read[0], rows.weights)
     assert whole.sums[:, 1:] == pytest.approx(np.array([c, d]) @ drawn)
     assert whole.squares[1, 1:] == pytest.approx((c * d) @ drawn**2)
     assert whole.masses[0, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))

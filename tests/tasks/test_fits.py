@@ -6,7 +6,6 @@ import pytest
 import itrust as it
 from itrust import tasks
 from itrust.balance import pooled
-from itrust.tasks.differentials import joined_at
 from itrust.tasks.expressions import TaskRows
 
 TEXTS = (
@@ -25,20 +24,16 @@ class Joined:
     """A task, fitted on some rows: what arithmetic makes of the fits of its leaves."""
 
     def __init__(self, task, rows):
-        leaves = list(dict.fromkeys(task.leaves()))
-        self.fits = [leaf.fit(rows) for leaf in leaves]
-        self.value, self.slopes = joined_at(task, leaves, [fit.value for fit in self.fits])
+        self.fit = task.fitted(rows)
+        self.value = self.fit.value
 
     def lean(self, points, weights):
         """What stand-ins of rows move the number by."""
-        pairs = zip(self.slopes, self.fits, strict=True)
-        return sum(s / fit.mass * fit.lean(fit.read(points, weights), weights) for s, fit in pairs)
+        rows = TaskRows(points, weights, np.zeros(weights.size))
+        return self.fit.lean_on(rows)[:, 0]
 
     def shares(self, rows):
-        return sum(
-            s * fit.shares(fit.read(rows.points, rows.weights), rows.weights, rows.stand_in)
-            for s, fit in zip(self.slopes, self.fits, strict=True)
-        )
+        return self.fit.linear(rows).influence
 
 
 @pytest.mark.parametrize("text", TEXTS)

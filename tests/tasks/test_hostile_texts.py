@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import InputError, tasks
 from itrust.data import Compared, Level, Not, parse_condition
+from itrust.tasks.arithmetic import MAX_DEPTH
 from itrust.tasks.expressions import LARGEST_VALUE
-from itrust.tasks.nodes import MAX_DEPTH
 
 TOWN = it.simulate.survey(200, rng=0).sample
 AGE = tasks.mean("age")

@@ -1,27 +1,18 @@
 """Tasks of several classes: closed forms, a naive oracle, identities, coverage."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import itrust as it
 from itrust import tasks
+from itrust.bias import Redraws
 from itrust.data import design_variance
-from itrust.nulls import class_edges
-from itrust.tasks.bias import evaluate_tasks
-from itrust.tasks.classes import ClassSamples, class_task
-from itrust.tasks.joint import (
-    ClassRows,
-    JointLaw,
-    _drawn_sums,
-    drawn_classes,
-    joint_task,
-    leaves_of,
-)
-from itrust.tasks.scores import TaskConstants
-from itrust.tasks.uncertainty import LabelLaw
+from itrust.engines import run_together
+from itrust.nulls import Categorical
+from itrust.tasks import LabelLaw, LabelledTask, class_tasks, evaluate_tasks, task_part
+from itrust.tasks.uncertainty import LawSums
 
 NAMES = ("win", "tie", "loss")
 MIXED = (
@@ -52,29 +43,11 @@ def _softmax(height):
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-@dataclass
-class Designed:
-    """Several classes with a design, as a sample of several classes will have one."""
-
-    plain: it.MulticlassSample
-    settings: dict
-
-    @property
-    def classes(self):
-        return self.plain.classes
-
-    @property
-    def p(self):
-        return self.plain.p
-
-    @property
-    def codes(self):
-        return self.plain.codes
-
-    def one_class(self, name):
-        own = self.plain.one_class(name)
-        x = {column.name: _told(column) for column in own.columns}
-        return it.Sample(own.y, own.p, x, **self.settings)
+def designed(plain, settings):
+    """The same rows, drawn by a design."""
+    x = {column.name: _told(column) for column in plain.columns}
+    labels = np.array(NAMES)[plain.codes]
+    return it.Sample(labels, plain.p, x, classes=list(NAMES), **settings)
 
 
 def _told(column):
@@ -84,7 +57,7 @@ def _told(column):
 
 
 def parsed(texts, sample):
-    return [class_task(tasks.parse(text), sample) for text in texts]
+    return class_tasks([tasks.parse(text) for text in texts], sample)
 
 
 def test_a_gap_between_classes_is_what_numpy_makes_of_it():
@@ -105,7 +78,7 @@ def test_the_variance_of_the_law_is_that_of_all_outcomes_of_every_row(with_rest)
     n, names = 4, 3
     q = rng.dirichlet(np.ones(names + with_rest), n)[:, :names]
     lean = rng.normal(size=(n, names))
-    law = JointLaw(q, it.Sample([0, 1, 0, 1], np.full(n, 0.5)).design)
+    law = LabelLaw(q, it.Sample([0, 1, 0, 1], np.full(n, 0.5)).design, classes=NAMES)
     chances = np.column_stack([q, 1 - q.sum(axis=1)])
     mean = square = 0.0
     for outcome in itertools.product(range(names + 1), repeat=n):
@@ -116,38 +89,32 @@ def test_the_variance_of_the_law_is_that_of_all_outcomes_of_every_row(with_rest)
         mean, square = mean + chance * moved, square + chance * moved**2
     assert mean == pytest.approx(0.0, abs=1e-12)
     assert law.label_variance(lean) == pytest.approx(square)
-    sums = law._sums(np.zeros(n), np.zeros(n), lean)
+    sums = LawSums.of(np.zeros(n), np.zeros(n), lean, q)
     assert sums.law == pytest.approx(square)
     assert sums.second == pytest.approx(square)
 
 
 def test_one_class_in_the_joint_law_is_the_binary_law():
-    s = drawn(200)
-    own = s.one_class("tie")
-    law, lean = LabelLaw.of(own), np.random.default_rng(0).normal(size=200)
-    shares = np.random.default_rng(1).normal(size=200)
-    one = JointLaw(law.q[:, None], own.design)
-    binary, joint = (
-        law._sums(shares, 0.1 * shares, lean),
-        one._sums(shares, 0.1 * shares, lean[:, None]),
-    )
-    for name, value in vars(binary).items():
-        assert vars(joint)[name] == pytest.approx(value), name
+    rng = np.random.default_rng(0)
+    q, lean, shares = rng.uniform(0, 1, 200), rng.normal(size=200), rng.normal(size=200)
+    sums = LawSums.of(shares, 0.1 * shares, lean[:, None], q[:, None])
+    high, low = 0.1 * shares + lean * (1 - q), 0.1 * shares - lean * q
+    assert sums.own == np.square(shares).sum()
+    assert sums.law == (np.square(0.1 * shares) + np.square(lean) * q * (1 - q)).sum()
+    for power, sum_ in ((2, sums.second), (4, sums.fourth)):
+        assert sum_ == pytest.approx((q * high**power + (1 - q) * low**power).sum())
 
 
 def test_sums_over_draws_are_those_of_a_double_loop():
     s, seed, draws = drawn(60), 3, 4
-    samples = ClassSamples(s)
     wanted = parsed((*MIXED[:3], 'coef("tie" ~ age ; age)'), s)
-    leaves, names = leaves_of(*wanted), samples.used(wanted)
-    rows = ClassRows.predicted(samples, names)
-    fits = tuple(leaf.bare.fit(rows.of(leaf)) for leaf in leaves)
-    constants = TaskConstants(
-        tuple(wanted), tuple(leaves), fits, np.array([fit.mass for fit in fits])
-    )
-    found = _drawn_sums(constants, samples, names, draws, seed)
-    everyone = [s.codes, *drawn_classes(class_edges(s.p), slice(0, 60), range(draws), seed).T]
-    points, ones = samples.rows.points, np.ones(60)
+    part = task_part(Redraws(s, Categorical(), draws, seed, 0.05), wanted)
+    redraws = part.redraws
+    ((found,),) = run_together(redraws.engine, redraws.survey, [part], redraws.null, draws, seed)
+    leaves, fits = part.constants.leaves, part.constants.fits
+    codes = Categorical(s.p).codes(range(60), range(draws), seed)
+    everyone = [s.codes, *codes.T.astype(int)]
+    points, ones = s.points, np.ones(60)
     lean = [fit.lean(fit.read(points, ones), ones) for fit in fits]
     below = [fit.below(fit.read(points, ones), ones) for fit in fits]
     at = [s.classes.index(leaf.label) for leaf in leaves]
@@ -170,17 +137,9 @@ def test_sums_over_draws_are_those_of_a_double_loop():
         for i in range(60):
             moved = np.zeros(3)
             for j, c in enumerate(at):
-                moved[c] += constants.at_null[t, j] * lean[j][i]
+                moved[c] += part.constants.at_null[t, j] * lean[j][i]
             third += s.p[i] @ (moved - s.p[i] @ moved) ** 3
         assert found.third[t] == pytest.approx(third, rel=1e-6)
-
-
-def test_classes_are_drawn_as_often_as_their_probabilities_say_and_never_at_zero():
-    p = np.array([[0.2, 0.0, 0.8, 0.0], [0.0, 1.0, 0.0, 0.0], [0.1, 0.2, 0.7, 0.0]] * 4)
-    found = drawn_classes(class_edges(p), slice(0, 12), range(5_000), 0)
-    shares = np.stack([(found == c).mean(axis=1) for c in range(4)], axis=1)
-    assert (shares[p == 0] == 0).all()
-    assert np.abs(shares - p).max() < 4 * np.sqrt(0.25 / 5_000)
 
 
 def test_a_number_of_one_class_is_that_of_the_class_against_the_rest():
@@ -253,11 +212,11 @@ def test_clusters_and_strata_give_the_variance_of_the_shares_of_rows(text):
         "strata": np.arange(900) // 300,
         "weights": rng.uniform(1, 3, 900),
     }
-    samples = ClassSamples(Designed(plain, settings))
+    sample = designed(plain, settings)
     (task,) = parsed([text], plain)
-    found = joint_task(task, samples)
+    found = LabelledTask.of(task, sample)
     shares = found.labels.influence - found.predicted.influence
-    design = samples.rows.design
+    design = sample.design
     assert found.less(1.0).stderr == pytest.approx(np.sqrt(design_variance(design, shares)))
     by_hand = 0.0
     for stratum in range(3):
@@ -289,10 +248,10 @@ def test_replicate_weights_reestimate_a_number_of_several_classes():
         "replicate_weights": sets,
         "replicate_method": "jk1",
     }
-    samples = ClassSamples(Designed(plain, settings))
+    sample = designed(plain, settings)
     (task,) = parsed([MIXED[1]], plain)
-    found = joint_task(task, samples)
-    age = np.asarray(samples.rows.column("age").values)
+    found = LabelledTask.of(task, sample)
+    age = np.asarray(sample.column("age").values)
 
     def gap(w, stands):
         means = [np.average(age, weights=w * stands[:, c]) for c in (0, 1)]
@@ -317,13 +276,13 @@ def test_intervals_of_gaps_with_a_rare_class_cover_the_truth():
     rare = (0.0, 0.3, -2.6)  # one row in thirty is a loss
     settings = {"shift": rare, "error": 0.7}
     many = drawn(100_000, seed=99, **settings)
-    found = [joint_task(task, ClassSamples(many)) for task in wanted]
+    found = [LabelledTask.of(task, many) for task in wanted]
     truth = [one.labels.value - one.predicted.value for one in found]
     runs, held = 60, np.zeros(3)
     for seed in range(runs):
-        samples = ClassSamples(drawn(250, seed=seed, **settings))
+        sample = drawn(250, seed=seed, **settings)
         for k, task in enumerate(wanted):
-            one = joint_task(task, samples)
+            one = LabelledTask.of(task, sample)
             if np.isnan(one.labels.value):
                 held[k] += 1
                 continue

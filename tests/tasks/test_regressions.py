@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import chi2
 
@@ -12,6 +13,8 @@ import itrust as it
 from itrust import tasks
 from itrust._core import InputError
 from itrust.tasks.expressions import TaskRows
+from itrust.tasks.regressions import solved
+from itrust.terms import LINKS as LINKS_BY_NAME
 from oracles import plausible
 
 LINKS = ("logit", "identity", "log")
@@ -415,3 +418,31 @@ def test_a_wrong_slope_is_seen_where_events_are_rare():
     task = tasks.parse(text_of("age"))
     found = [task.evaluate(rare(seed, off=0.05), draws=99, rng=seed) for seed in range(5)]
     assert sum(one.pvalue <= 0.05 for one in found) >= 4
+
+
+def problem(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    design = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    return design, rng.uniform(0.5, 2, n), (rng.random(n) < 0.3).astype(float)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_the_solution_is_where_an_optimiser_stops_and_the_equation_is_0(name):
+    link, (design, w, s) = LINKS_BY_NAME[name], problem()
+    beta = solved(link, design, w, design.T @ (w * s))
+    assert beta is not None
+    assert np.abs(design.T @ (w * (s - link.mean(design @ beta)))).max() < 1e-9
+
+    def loss(beta):
+        eta = design @ beta
+        return float(w @ (link.potential(eta) - s * eta))
+
+    assert minimize(loss, np.zeros(3), tol=1e-10).x == pytest.approx(beta, abs=1e-4)
+
+
+def test_separated_labels_have_no_solution():
+    design, w, _ = problem()
+    s = (design[:, 1] > 0).astype(float)
+    assert solved(LINKS_BY_NAME["logit"], design, w, design.T @ (w * s)) is None
+    assert solved(LINKS_BY_NAME["identity"], design, w, design.T @ (w * s)) is not None
+    assert solved(LINKS_BY_NAME["logit"], design, 0 * w, design.T @ s) is None

@@ -15,7 +15,7 @@ from itrust.render.page import estimates_page
 from itrust.render.text.balance import percent
 from itrust.tasks import BestReason, estimate_tasks
 from itrust.tasks.powering import spread
-from itrust.tasks.transported import Corrected, Transport, cross_fitted, population_totals
+from itrust.tasks.transported import Transport, cross_fitted, population_totals, transported
 from oracles import plausible
 
 SLOPE = tasks.parse('coef(region["south"] ; age + region against "west")')
@@ -46,7 +46,11 @@ def transport(labelled, population, q=None, selection=None):
     rows = at_hand(population, labelled.names)
     pair = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
     here, there = (labelled.p, population.p) if q is None else q
-    return Transport(labelled, pair, Corrected(here, there), selection)
+    return Transport(labelled, pair, here, there, selection)
+
+
+def carried(own, task):
+    return transported(task, own.labelled, {None: own})
 
 
 def test_it_is_the_augmented_mean_by_hand():
@@ -54,13 +58,13 @@ def test_it_is_the_augmented_mean_by_hand():
     everyone = unlabelled(made.sample)
     own = transport(few, everyone)
     w = own.weights([]).of_rows
-    found = own.value(tasks.prevalence(), None)
+    found = carried(own, tasks.prevalence())
     assert np.isclose(found.value, everyone.p.mean() + w @ (few.y - few.p))
     age, older = few.column("age").values, made.sample.column("age").values
     w = own.weights(list(tasks.mean("age").ratios())).of_rows
     above = (older * everyone.p).mean() + w @ (age * (few.y - few.p))
     below = everyone.p.mean() + w @ (few.y - few.p)
-    assert np.isclose(own.value(tasks.mean("age"), None).value, above / below)
+    assert np.isclose(carried(own, tasks.mean("age")).value, above / below)
 
 
 def test_a_straight_line_is_the_corrected_least_squares_by_hand():
@@ -73,7 +77,7 @@ def test_a_straight_line_is_the_corrected_least_squares_by_hand():
     )
     moment = there.T @ everyone.p / everyone.n + here.T @ (w * (few.y - few.p))
     curve = there.T @ there / everyone.n
-    found = own.value(task, None)
+    found = carried(own, task)
     assert np.isclose(found.value, np.linalg.solve(curve, moment)[1])
     # The variance has both parts; few labels carry the number, so the floor of tasks adds to it.
     g = np.linalg.solve(curve, here.T)[1]
@@ -90,11 +94,11 @@ def test_a_coefficient_of_levels_alone_is_a_gap():
     slope = tasks.parse('coef(region["south"] ; region against "west" ; identity)')
     for rows in (few, few.take(np.arange(0, few.n, 2))):
         own = transport(rows, unlabelled(made.sample), selection=pi[: rows.n])
-        one, other = own.value(slope, None), own.value(GAP, None)
+        one, other = carried(own, slope), carried(own, GAP)
         assert np.isclose(one.value, other.value)
         assert np.isclose(one.error.stderr, other.error.stderr, rtol=0.02)
     # Arithmetic joins both kinds.
-    assert np.isclose(own.value(slope - GAP, None).value, 0, atol=1e-9)
+    assert np.isclose(carried(own, slope - GAP).value, 0, atol=1e-9)
 
 
 def test_coefficients_leave_out_levels_that_no_labelled_row_has():
@@ -130,7 +134,7 @@ def test_with_labelled_rows_as_population_it_is_the_estimate_from_labels():
     few = it.simulate.survey(400, rng=0).sample
     slope = tasks.parse("coef(age ; age + region)")
     for task in (tasks.prevalence(), tasks.mean("age"), GAP, slope):
-        found = transport(few, unlabelled(few)).value(task, None)
+        found = carried(transport(few, unlabelled(few)), task)
         labels = tasks.expressions.TaskRows.labelled(few)
         assert np.isclose(found.value, task.linear(labels).value)
         assert np.isclose(found.effective, 400)
@@ -139,14 +143,14 @@ def test_with_labelled_rows_as_population_it_is_the_estimate_from_labels():
 def test_probabilities_that_are_the_labels_leave_no_noise():
     made, few, chosen = selected(1)
     y = made.sample.y
-    found = transport(few, unlabelled(made.sample), (y[chosen], y)).value(tasks.prevalence(), None)
+    found = carried(transport(few, unlabelled(made.sample), (y[chosen], y)), tasks.prevalence())
     assert np.isclose(found.value, y.mean())
 
 
 def test_known_probabilities_weigh_rows_by_one_over_them():
     made, few, _ = selected(2)
     pi = np.random.default_rng(0).uniform(0.1, 0.9, few.n)
-    found = transport(few, unlabelled(made.sample), selection=pi).value(tasks.prevalence(), None)
+    found = carried(transport(few, unlabelled(made.sample), selection=pi), tasks.prevalence())
     assert np.isclose(found.value, made.sample.p.mean() + np.average(few.y - few.p, weights=1 / pi))
     estimate = tasks.prevalence().estimate(unlabelled(made.sample), few, selection=pi)
     assert estimate.best_way == "transported"
@@ -156,18 +160,21 @@ def test_known_probabilities_weigh_rows_by_one_over_them():
 
 def test_order_of_rows_and_units_of_covariates_do_not_matter():
     made, few, _ = selected(3)
-    found = transport(few, unlabelled(made.sample)).value(tasks.prevalence(), None)
+    found = carried(transport(few, unlabelled(made.sample)), tasks.prevalence())
     order = np.random.default_rng(0).permutation(few.n)
-    turned = transport(few.take(order), unlabelled(made.sample)).value(tasks.prevalence(), None)
+    turned = carried(transport(few.take(order), unlabelled(made.sample)), tasks.prevalence())
 
     def in_months(sample):
         x = {"age": 12 * sample.column("age").values, "income": sample.column("income").values}
         return x | {"region": [str(sample.column("region").cell(k)) for k in range(sample.n)]}
 
-    scaled = transport(
-        it.Sample(few.y, few.p, in_months(few)),
-        it.Population(made.sample.p, in_months(made.sample)),
-    ).value(tasks.prevalence(), None)
+    scaled = carried(
+        transport(
+            it.Sample(few.y, few.p, in_months(few)),
+            it.Population(made.sample.p, in_months(made.sample)),
+        ),
+        tasks.prevalence(),
+    )
     for other in (turned, scaled):
         assert np.isclose(other.value, found.value, atol=1e-6)
         assert np.isclose(other.error.stderr, found.error.stderr, rtol=1e-3)
@@ -186,9 +193,9 @@ def test_transported_intervals_cover(truths):
     for seed in range(runs):
         made, few, _ = selected(seed)
         pair = RowPair.of(few.points, at_hand(unlabelled(made.sample), few.names), np.ones(few.n))
-        own = Transport(few, pair, cross_fitted(few, pair.population, seed))
+        own = Transport(few, pair, *cross_fitted(few, pair.population, seed))
         for task, truth in truths.items():
-            found = own.value(task, None)
+            found = carried(own, task)
             scores[task] += ((found.value - truth) / found.error.stderr) ** 2
             missed[task] += found.error.pvalue(found.value - truth) <= 0.05
     for task in truths:
@@ -292,7 +299,7 @@ def test_clusters_widen_the_interval():
     x = {c.name: np.array(c.levels)[c.values] if c.is_category else c.values for c in few.columns}
     alone, together = (it.Sample(y, few.p, x, cluster=own) for own in (None, unit))
     widths = [
-        transport(own, unlabelled(made.sample)).value(tasks.prevalence(), None).error.stderr
+        carried(transport(own, unlabelled(made.sample)), tasks.prevalence()).error.stderr
         for own in (alone, together)
     ]
     assert widths[1] > 1.8 * widths[0]

@@ -9,7 +9,7 @@ import itrust as it
 from itrust import tasks
 from itrust.data import Design
 from itrust.tasks import evaluate_tasks
-from itrust.tasks.bounds import Bounds
+from itrust.tasks.arithmetic import Bounds
 from itrust.tasks.expressions import TaskRows
 from itrust.tasks.uncertainty import (
     ADDED,
@@ -48,7 +48,7 @@ def test_the_law_has_the_mean_of_the_labels_in_every_group():
     (r,) = [column for column in sample.columns if column.name == "r"]
     for code in (0, 1):
         rows = r.values == code
-        assert law.q[rows].sum() == pytest.approx(sample.y[rows].sum())
+        assert law.q[rows, 0].sum() == pytest.approx(sample.y[rows].sum())
     assert LabelLaw.of(sample, []).q.mean() == pytest.approx(
         (sample.y.sum() + ADDED) / (sample.n + 2 * ADDED)
     )

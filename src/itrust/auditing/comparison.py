@@ -389,7 +389,7 @@ def loss_error(sample: Sample, law: LabelLaw, losses: _Losses) -> tuple[float, U
     """A mean loss, or difference of losses, of labelled rows, and how far it may be off."""
     losses, w = losses.finite(), sample.weights_or_ones / sample.weights_or_ones.sum()
     own, leaning = losses.at(sample.y), losses.if_one - losses.if_none
-    value, expected = float(w @ own), losses.if_none + law.q * leaning
+    value, expected = float(w @ own), losses.if_none + law.q[:, 0] * leaning
     sets, moves = sample.design.replicate_weights, None
     if sets is not None:
         moves = own @ sets / sets.sum(axis=0) - value

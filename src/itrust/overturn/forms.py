@@ -299,7 +299,7 @@ def form_of(task: Task, rows: TaskRows) -> Form:
     if any(isinstance(leaf, Coefficient) for leaf in task.leaves()):
         tangent = task.leaning(rows)
         slope = tangent.influence
-        offset = tangent.value - float(slope @ rows.stand_in)
+        offset = tangent.value - float(slope @ rows.stand_in[:, 0])
         return Fraction(slope, offset, np.zeros(slope.size), 1.0, RangePrecision.FIRST_ORDER)
     while isinstance(task, Named):
         task = task.task

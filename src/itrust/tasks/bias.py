@@ -36,8 +36,8 @@ from itrust.data import (
 )
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.nulls import Categorical
-from itrust.tasks.arithmetic import Bounds, Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Leaf, Ratio, Task, TaskRows, leaves_of
+from itrust.tasks.arithmetic import Linearised
+from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.outcomes import (
     both_classes,
     class_tasks,
@@ -270,10 +270,8 @@ def evaluate_tasks(
     if redraws.sample.design.is_simple:
         null, count, seed = redraws.null, redraws.draws, redraws.seed
         (sums,) = run_together(redraws.engine, redraws.survey, [part], null, count, seed)
-    positives = {"positives": sample_label(redraws.sample)} if redraws.sample.several else {}
     return tuple(
-        replace(result, task=task, **positives)
-        for result, task in zip(part.results(sums), tasks, strict=True)
+        replace(result, task=task) for result, task in zip(part.results(sums), tasks, strict=True)
     )
 
 
@@ -288,7 +286,8 @@ def _redraws_of(
         last = rows.classes[-1]
         if len(rows.classes) > 2 or classes_of(own, rows) not in ((), (last,)):
             number = checked_reach(draws, alpha, 1)
-            return Redraws(rows, Categorical(), number, as_seed(rng), float(alpha)), own
+            null: Any = Categorical()
+            return Redraws(rows, null, number, as_seed(rng), float(alpha)), own
         # Two classes are those of the second one.
         sample, tasks = rows.one_class(last), [task.mapped(lambda leaf: leaf.bare) for task in own]
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
@@ -299,7 +298,8 @@ def _redraws_of(
             task.mapped(lambda leaf: leaf if leaf.label is not None else leaf.with_label(value))
             for task in own
         ]
-        return replace(redraws, sample=both_classes(rows), null=Categorical()), own
+        both: Any = {"sample": both_classes(rows), "null": Categorical()}
+        return replace(redraws, **both), own
     check_tasks(rows, own, is_all=redraws.extract is None)
     return redraws, own
 
@@ -330,17 +330,22 @@ class TaskPart:
         """Numbers that are kept for each draw."""
         return self.constants.width
 
+    @property
+    def _unit(self) -> float:
+        """Of weights in the pass."""
+        return 1.0 if self.redraws.sample.several else self.redraws.survey.unit
+
     @cached_property
     def constants(self) -> TaskConstants:
         """The plug-in estimates, which say what is summed over redrawn labels."""
         if self.passes is None:
-            return TaskConstants.of(self.tasks, self.redraws.sample)
+            return TaskConstants.of(self.tasks, self.redraws.sample, self._unit)
         leaves, fits = self.passes.leaves, self.passes.fits("p")
         return TaskConstants(self.tasks, leaves, tuple(fits[leaf] for leaf in leaves))
 
     def works(self, block: range) -> list[Work]:
-        """Sums over redrawn labels; and of powers of the rows' shares, where not all are at hand."""
-        work = self.constants.work(self.redraws.survey.unit, self.redraws.n * len(block))
+        """Sums over redrawn labels; where not all rows are at hand, of their shares, too."""
+        work = self.constants.work(self._unit, self.redraws.n * len(block))
         return [work] if self.passes is None else [work, self.passes.sharing]
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[Any, ...]:
@@ -357,7 +362,10 @@ class TaskPart:
     ) -> tuple[TaskResult, ...]:
         """Make the results of all tasks, of several families one after the other."""
         sample, scores = self.redraws.sample, None
-        facts = self._at_hand() if self.passes is None else self._streamed(sums[1], self.passes)
+        if self.passes is None or sums is None:
+            facts = self._at_hand()
+        else:
+            facts = self._streamed(sums[1], self.passes)
         if sums is not None:
             scores = self.constants.scores(sums[0])
             for k, fact in enumerate(facts):
@@ -454,7 +462,7 @@ def _results(
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
                 few_labels=fact.few,
-                positives=sample.positives,
+                positives=sample_label(sample) if sample.several else sample.positives,
                 notes=tuple(notes),
             )
         )
@@ -511,9 +519,7 @@ def _one_family(
     return max(redrawn, labels.pvalue(plug_in, tasks)), lower, upper
 
 
-def checked_tasks(
-    sample: Rows, tasks: Sequence[Task]
-) -> tuple[list[Linearised], list[Linearised]]:
+def checked_tasks(sample: Rows, tasks: Sequence[Task]) -> tuple[list[Linearised], list[Linearised]]:
     """Estimate every task in two ways; refuse what is no task or has no finite value."""
     refuse_odd_tasks(tasks)
     own = class_tasks(tasks, sample)

@@ -96,7 +96,9 @@ class TaskRows:
     def of(self, leaf: Leaf) -> FloatArray:
         """What stands for the labels that a leaf is about, (n,)."""
         if leaf.label not in self.classes:
-            problem = "{task} names a class: evaluate it on a sample, which says what its labels are"
+            problem = (
+                "{task} names a class: evaluate it on a sample, which says what its labels are"
+            )
             raise InputError(problem, argument="tasks", value=leaf, task=leaf)
         return self.stand_in[:, self.classes.index(leaf.label)]
 
@@ -135,7 +137,7 @@ class Task(Node):
         """Say what the number can be, from what its leaves can be."""
         return self.joined(known, lambda value: Bounds(value, value))
 
-    def at(self, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray) -> Linearised:
+    def at(self, leaves: Sequence[Leaf], values: Sequence[Any] | FloatArray) -> Linearised:
         """The number where leaves have some values, (k,) or (k, draws), and its slopes in them."""
         known = {}
         for k, (leaf, value) in enumerate(zip(leaves, np.asarray(values, float), strict=True)):
@@ -377,9 +379,7 @@ class TaskFit:
             return np.full(rows.weights.size, math.nan)
         parts = [
             slope * fit.shares(own, rows.weights, rows.of(leaf))
-            for slope, fit, own, leaf in zip(
-                self.slopes, self.fits, read, self.leaves, strict=True
-            )
+            for slope, fit, own, leaf in zip(self.slopes, self.fits, read, self.leaves, strict=True)
         ]
         total = np.asarray(sum(parts, np.zeros(rows.weights.size)))
         if len({leaf.label for leaf in self.leaves}) > 1:
@@ -574,13 +574,16 @@ class Ratio(Leaf):
     def _odd_values(self, g: FloatArray, wrong: BoolArray, first: int) -> InputError:
         """The error about rows whose quantity is missing, infinite, or so large that sums are."""
         infinite = ~np.isfinite(g)
-        problem = (
-            "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger unit"
-        )
         if infinite.any():
-            wrong, problem = infinite, (
+            wrong = infinite
+            problem = (
                 "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
                 "them out with a condition, as in mean(... | {name} is not missing)"
+            )
+        else:
+            problem = (
+                "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger "
+                "unit"
             )
         at, count = int(np.argmax(wrong)), int(wrong.sum())
         words = {
@@ -793,4 +796,6 @@ def reestimated(task: Task, rows: TaskRows, weights: FloatArray) -> FloatArray:
     """Estimate a task with other sets of weights, such as replicate weights, (n, R) -> (R,)."""
     leaves = leaves_of([task])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(task.at(leaves, [leaf.reestimated(rows, weights) for leaf in leaves]).value)
+        return np.asarray(
+            task.at(leaves, [leaf.reestimated(rows, weights) for leaf in leaves]).value
+        )

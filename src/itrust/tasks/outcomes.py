@@ -162,7 +162,9 @@ def _of_sample(leaf: Leaf, sample: Rows, names: Sequence[str]) -> Leaf:
     if place is None:
         problem = "there is no class {value} in {task}; the classes are {classes}"
         if not sample.several:
-            problem = "{task} is about the value {value}, which the label does not have; it has {classes}"
+            problem = (
+                "{task} is about the value {value}, which the label does not have; it has {classes}"
+            )
             classes = listed([_plain(value) for value in sample.classes if value is not None])
         value = _plain(leaf.label)
         raise InputError(problem, argument="tasks", value=value, task=leaf, classes=classes)

@@ -22,7 +22,16 @@ from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Missing, Points, Rows
 from itrust.engines import Additive, RowwiseWork
-from itrust.tasks.expressions import Leaf, LeafFit, Ratio, RatioFit, Task, TaskFit, TaskRows, leaves_of
+from itrust.tasks.expressions import (
+    Leaf,
+    LeafFit,
+    Ratio,
+    RatioFit,
+    Task,
+    TaskFit,
+    TaskRows,
+    leaves_of,
+)
 from itrust.tasks.quantities import Quantity
 from itrust.tasks.regressions import (
     Coefficient,
@@ -91,13 +100,14 @@ def improved(
     sums_at: Callable[[dict[Any, FloatArray]], Mapping[Any, RegressionSums]],
     starts: Mapping[Any, FloatArray],
     enough: float,
-    check: Callable[[Any, RegressionSums | None], None] = lambda key, sums: None,
+    check: Callable[[Any, RegressionSums | None], None] | None = None,
 ) -> dict[Any, FloatArray]:
     """Solve several equations by Newton's steps, which share passes, until all steps are short.
 
     `check` sees the sums that the last step of an equation was made of, None where there is none.
     """
     left, found = dict(starts), dict(starts)
+    check = check or (lambda key, sums: None)  # noqa: ARG005
     for _ in range(STEPS):
         if not left:
             break
@@ -188,9 +198,7 @@ class Solutions:
         counts = summed(redraws, _Counting(tuple(by_regression))).of
         frames, chosen = {}, {}
         for regression, leaf in by_regression.items():
-            levels = {
-                name: own for (of, name), own in counts.items() if of == regression and name
-            }
+            levels = {name: own for (of, name), own in counts.items() if of == regression and name}
             columns = columns_of(regression, points, levels)
             for own in coefficients:
                 if own.regression == regression:
@@ -564,7 +572,9 @@ class TaskPass:
     def bounds(self, task: Task) -> Any:
         """What a task can be, whatever the labels are."""
         ends = zip(self.leaves, self.totals.low, self.totals.high, strict=True)
-        return task.bounds_of({leaf: leaf.between(float(low), float(high)) for leaf, low, high in ends})
+        return task.bounds_of(
+            {leaf: leaf.between(float(low), float(high)) for leaf, low, high in ends}
+        )
 
     def smoothed_rate(self, number: int) -> float | None:
         """What a plain rate or share would be by the law; None for other tasks."""

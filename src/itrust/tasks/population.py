@@ -242,9 +242,9 @@ def _estimates_of(
         }
         totals = place.totals(list(alone.values()), outcome_of(population, name))
         for k, task in alone.items():
-            own = None if totals is None else totals.only(task)
+            sums = None if totals is None else totals.only(task)
             with refused.of(k):
-                estimates[k] = _estimate(task, place.labelled, {None: place}, own, notes, alpha)
+                estimates[k] = _estimate(task, place.labelled, {None: place}, sums, notes, alpha)
     for k, task in refused.left(asked).items():
         if k not in estimates:
             mixed = {name: places[name] for name in classes_of([task], labelled)}
@@ -335,9 +335,7 @@ class EstimatePlace:
             compared = RowPair.of(labelled.points, rows, weights)
         corrected = cross_fitted(labelled, compared.population, seed)
         transport = Transport(labelled, compared, *corrected, known)
-        return cls(
-            labelled, everyone, rows, transport, resembling, looks, support, is_part, notes
-        )
+        return cls(labelled, everyone, rows, transport, resembling, looks, support, is_part, notes)
 
     def gaps(self, leaves: Sequence[Leaf]) -> tuple[Gap, ...]:
         """What no labelled row resembles, among the rows that some leaves count."""
@@ -767,7 +765,8 @@ def _held_back(leaf: Leaf, rows: TaskRows, labelled: TaskRows) -> float:
     if not isinstance(leaf, Ratio):
         return 1.0
     share, mass = (
-        leaf.fit(labelled).mass / float(labelled.weights @ leaf.inside_of(labelled.points, labelled.weights)),
+        leaf.fit(labelled).mass
+        / float(labelled.weights @ leaf.inside_of(labelled.points, labelled.weights)),
         float(rows.weights @ leaf.inside_of(rows.points, rows.weights)),
     )
     return min(1.0, 2 * leaf.fit(rows).mass / (share * mass))

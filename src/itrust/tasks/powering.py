@@ -69,9 +69,7 @@ def _shared(labels: FloatArray, predicted: FloatArray, lam: float, share: float)
 Shares = tuple[float, FloatArray, FloatArray, FloatArray]
 
 
-def _of_leaves(
-    task: Task, told: LabelledTask, labelled: Rows, out: TaskRows, lam: float
-) -> Shares:
+def _of_leaves(task: Task, told: LabelledTask, labelled: Rows, out: TaskRows, lam: float) -> Shares:
     """A task whose leaves are prediction-powered one by one."""
     law, leaves = told.law, leaves_of([task])
     by_law = replace(told.rows, stand_in=law.q, classes=law.classes)

@@ -445,7 +445,7 @@ def _told_by_others(frame: Frame, covariance: FloatArray, k: int) -> InputError:
     )
 
 
-def refuse_label_by_name(regression: Regression, sample: Sample) -> None:
+def refuse_label_by_name(regression: Regression, sample: Rows) -> None:
     """Refuse the label itself among the covariates, where it is not one of the columns."""
     known = {column.name for column in sample.columns}
     for name in sorted(regression.names - known):

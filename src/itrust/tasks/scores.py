@@ -63,12 +63,14 @@ class TaskConstants:
     leaves: tuple[Leaf, ...]
     fits: tuple[LeafFit, ...]
     classes: tuple[Any, ...] = (None,)  # of the rows' outcomes
+    unit: float = 1.0  # of weights in sums over redrawn labels, in that of the fits
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], sample: Rows) -> TaskConstants:
+    def of(cls, tasks: Sequence[Task], sample: Rows, unit: float) -> TaskConstants:
         """Estimate the leaves on rows in memory."""
         leaves, rows = leaves_of(tasks), TaskRows.predicted(sample)
-        return cls(tuple(tasks), leaves, tuple(leaf.fit(rows) for leaf in leaves), rows.classes)
+        fits = tuple(leaf.fit(rows) for leaf in leaves)
+        return cls(tuple(tasks), leaves, fits, rows.classes, unit)
 
     @cached_property
     def plug_ins(self) -> FloatArray:
@@ -78,7 +80,7 @@ class TaskConstants:
     @cached_property
     def below(self) -> FloatArray:
         """What they are divided by, (k,)."""
-        return np.array([fit.mass for fit in self.fits])
+        return np.array([fit.mass for fit in self.fits]) / self.unit
 
     @property
     def width(self) -> int:

@@ -41,9 +41,7 @@ CHUNK = 65_536
 MAX_OWN = 40  # features that a task adds to those that are balanced
 
 
-def cross_fitted(
-    labelled: Sample, population: Points, seed: int
-) -> tuple[FloatArray, FloatArray]:
+def cross_fitted(labelled: Sample, population: Points, seed: int) -> tuple[FloatArray, FloatArray]:
     """Correct probabilities smoothly in (p, x), as learned on the other half of the rows.
 
     Those of the labelled rows, and those of the population.
@@ -116,16 +114,14 @@ class PopulationTotals:
         )
 
     def only(self, task: Task) -> PopulationTotals | None:
-        """The sums of the ratios of a task; of regressions, which random rows serve, there are none."""
+        """The sums of the ratios of a task; regressions have none."""
         if has_regression(task):
             return None
         own = tuple(dict.fromkeys(task.ratios()))
         at = np.array([self.ratios.index(ratio) for ratio in own], dtype=int)
         both = np.concatenate([at, at + len(self.ratios)])
         moments, low, high = self.moments[np.ix_(both, both)], self.low[at], self.high[at]
-        return replace(
-            self, ratios=own, sums=self.sums[both], moments=moments, low=low, high=high
-        )
+        return replace(self, ratios=own, sums=self.sums[both], moments=moments, low=low, high=high)
 
     def means(self) -> FloatArray:
         """Both sums of every ratio over that of the weights, (2, k)."""
@@ -201,8 +197,8 @@ class TaskWeights:
         return self.share * self.balance.left_over(target[self.rows])
 
 
-# A mean, a rate or a coefficient carried over: its value, what labels of labelled rows move (n,), and
-# shares of the population's rows in it (m,), of all of it and of what corrections of p have moved.
+# A mean, a rate or a coefficient carried over: its value, what labels of labelled rows move (n,),
+# shares of the population's rows in it (m,), and what of these corrections of p have moved.
 Carried = tuple[float, FloatArray, FloatArray, FloatArray]
 
 

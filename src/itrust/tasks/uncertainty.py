@@ -175,10 +175,8 @@ class LabelLaw:
         object.__setattr__(self, "q", self.q.reshape(self.design.n, len(self.classes)))
 
     @classmethod
-    def of(
-        cls, sample: Rows, leaves: Sequence[Leaf] = (), p: FloatArray | None = None
-    ) -> LabelLaw:
-        """Smooth labels of every class that leaves name, by these probabilities or others, (n, C)."""
+    def of(cls, sample: Rows, leaves: Sequence[Leaf] = (), p: FloatArray | None = None) -> LabelLaw:
+        """Smooth labels of every class that leaves name, (n, C), from `p` or other probabilities."""
         classes = classes_of(leaves, sample)
         columns = [None] * len(classes) if p is None else p.reshape(sample.n, len(classes)).T
         laws = [
@@ -371,9 +369,7 @@ class GroupLaw:
     mean_weight: float
 
     @classmethod
-    def of(
-        cls, quantities: tuple[Quantity, ...], totals: FloatArray, ranked: Points
-    ) -> GroupLaw:
+    def of(cls, quantities: tuple[Quantity, ...], totals: FloatArray, ranked: Points) -> GroupLaw:
         """Begin with no shift; totals are weights, their squares, positives and rows."""
         mass, mass2, mass_y, count = totals.tolist()
         quantities = quantities if 0 < mass_y < mass else ()
@@ -587,4 +583,3 @@ class Located:
             return self.error.pvalue(self.value - point, others)
         alone = self.error.rate_pvalue(self.value, self.smoothed_rate, point)
         return min(1.0, others * alone)
-

@@ -131,14 +131,51 @@ class Task(Node):
 
     @abstractmethod
     def joined(self, known: Mapping[Leaf, Value], number: Callable[[float], Value]) -> Value:
-        """What arithmetic makes of values of the leaves, and of numbers."""
+        """What arithmetic makes of values of the leaves, and of numbers.
+
+        Parameters
+        ----------
+        known : mapping of Leaf to Linearised or Bounds
+            A value of every leaf.
+        number : callable
+            The like of a number.
+
+        Returns
+        -------
+        Linearised or Bounds
+            The value of the task.
+        """
 
     def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
-        """Say what the number can be, from what its leaves can be."""
+        """Say what the number can be, from what its leaves can be.
+
+        Parameters
+        ----------
+        known : mapping of Leaf to Bounds
+            Of every leaf that it is made of.
+
+        Returns
+        -------
+        Bounds
+            By the arithmetic of intervals.
+        """
         return self.joined(known, lambda value: Bounds(value, value))
 
     def at(self, leaves: Sequence[Leaf], values: Sequence[Any] | FloatArray) -> Linearised:
-        """The number where leaves have some values, (k,) or (k, draws), and its slopes in them."""
+        """The number where leaves have some values, (k,) or (k, draws), and its slopes in them.
+
+        Parameters
+        ----------
+        leaves : sequence of Leaf
+            What it is made of, and others.
+        values : (k,) or (k, draws) array
+            Of these leaves.
+
+        Returns
+        -------
+        Linearised
+            The number, and its derivatives in the leaves.
+        """
         known = {}
         for k, (leaf, value) in enumerate(zip(leaves, np.asarray(values, float), strict=True)):
             slope = np.zeros((len(leaves), *value.shape))
@@ -150,37 +187,104 @@ class Task(Node):
         )
 
     def fitted(self, rows: TaskRows) -> TaskFit:
-        """Fit its leaves on some rows."""
+        """Fit its leaves on some rows.
+
+        Parameters
+        ----------
+        rows : TaskRows
+            Covariates, weights and what stands for labels.
+
+        Returns
+        -------
+        TaskFit
+            Its value, and what rows do to it.
+        """
         return TaskFit.of(self, {leaf: leaf.fit(rows) for leaf in self.leaves()})
 
     def linear(self, rows: TaskRows) -> Linearised:
-        """Estimate the number with these labels or stand-ins, with the share of every row in it."""
+        """Estimate the number with these labels or stand-ins, with the share of every row in it.
+
+        Parameters
+        ----------
+        rows : TaskRows
+            Covariates, weights and what stands for labels.
+
+        Returns
+        -------
+        Linearised
+            The estimate, and the share of every row in it.
+        """
         return self.fitted(rows).linear(rows)
 
     def leaning(self, rows: TaskRows) -> Linearised:
-        """Estimate the number, and how much it moves if the stand-in of a row does."""
+        """Estimate the number, and how much it moves if the stand-in of a row does.
+
+        Parameters
+        ----------
+        rows : TaskRows
+            Covariates, weights and what stands for labels.
+
+        Returns
+        -------
+        Linearised
+            The estimate, and its derivatives in the stand-ins of one outcome.
+        """
         fit = self.fitted(rows)
         return Linearised(fit.value, fit.lean_on(rows)[:, 0])
 
     def bounds(self, *rows: TaskRows) -> Bounds:
-        """Say what the number can be, whatever the labels of the rows are."""
+        """Say what the number can be, whatever the labels of the rows are.
+
+        Parameters
+        ----------
+        *rows : TaskRows
+            All rows that may count, in one part or several.
+
+        Returns
+        -------
+        Bounds
+            By the arithmetic of intervals; rates and shares are within [0, 1].
+        """
         return self.bounds_of({leaf: leaf.own_bounds(*rows) for leaf in self.leaves()})
 
     def leaves(self) -> Iterator[Leaf]:
-        """Give the means, shares, rates and coefficients that it is made of, from left to right."""
+        """Give the means, shares, rates and coefficients that it is made of, from left to right.
+
+        Yields
+        ------
+        Leaf
+            Each as often as it occurs.
+        """
         for part in self.parts:
             if isinstance(part, Task):
                 yield from part.leaves()
 
     def ratios(self) -> Iterator[Ratio]:
-        """Give the means, shares and rates among its leaves."""
+        """Give the means, shares and rates among its leaves.
+
+        Yields
+        ------
+        Ratio
+            Each as often as it occurs.
+        """
         for leaf in self.leaves():
             if isinstance(leaf, Ratio):
                 yield leaf
 
     @abstractmethod
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
-        """Put others in the place of its leaves."""
+        """Put others in the place of its leaves.
+
+        Parameters
+        ----------
+        change : callable
+            What stands for a leaf; the leaf itself where nothing changes.
+
+        Returns
+        -------
+        Task
+            The same arithmetic of the others.
+        """
 
     @property
     def tolerance(self) -> float | None:

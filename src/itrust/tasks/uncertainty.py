@@ -176,7 +176,7 @@ class LabelLaw:
 
     @classmethod
     def of(cls, sample: Rows, leaves: Sequence[Leaf] = (), p: FloatArray | None = None) -> LabelLaw:
-        """Smooth labels of every class that leaves name, (n, C); `p` stands for the probabilities."""
+        """Smooth labels of every class that leaves name, (n, C), by probabilities or by `p`."""
         classes = classes_of(leaves, sample)
         columns = [None] * len(classes) if p is None else p.reshape(sample.n, len(classes)).T
         laws = [

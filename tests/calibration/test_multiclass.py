@@ -12,12 +12,13 @@ from itrust import InputError, MulticlassSample
 from itrust.calibration import (
     ClassDrawing,
     class_scores,
-    joint_statistics,
+    joint_form,
+    joint_points,
     prepare_classes,
     top_label,
     trace_of_products,
 )
-from itrust.engines import Auto, Drawing, Engine, Tiles, accumulate_all
+from itrust.engines import Auto, Drawing, Engine, accumulate_all
 from itrust.nulls import Categorical, CategoricalCopula, Rademacher
 from oracles import plausible
 
@@ -78,8 +79,13 @@ def test_trace_of_products_equals_the_loop():
 def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     s = three(200)
     joint = checks_of(s, 10).joint
-    form = joint_statistics(s, Categorical(s.p), 6000, 0, Tiles()).sum(axis=0)
-    assert form[1:].std() == pytest.approx(joint.sd / (200 * 199), rel=0.05)
+    form = joint_form(s.extract(s.n), 1.0)
+    gram = form.kernel.gram(joint_points(s, form.names)).block(slice(None), slice(None))
+    np.fill_diagonal(gram, 0.0)
+    codes = Categorical(s.p).codes(range(200), range(6000), 0)
+    e = [(codes == k) - s.p[:, k, None] for k in range(3)]
+    sums = sum(np.einsum("ib,ib->b", one, gram @ one) for one in e)
+    assert sums.std() == pytest.approx(joint.sd, rel=0.05)
     assert joint.skewness > 0
 
 
@@ -103,13 +109,11 @@ def test_two_classes_give_the_bits_of_the_binary_test():
     s = it.simulate.survey(300, rng=0).sample
     x = {"age": s.column("age").values, "region": s.column("region").values}
     both = MulticlassSample(s.y.astype(int), np.column_stack([1 - s.p, s.p]), x)
-    for settings in ({}, {"kernel": it.kernels.LocalKernel()}):
-        r = it.klce_test(both, draws=99, rng=0, **settings)
-        one = it.klce_test(both.one_class(1), draws=99, rng=0, **settings)
-        assert (r.statistic, r.score, r.pvalue) == (one.statistic, one.score, one.pvalue)
-        np.testing.assert_array_equal(r.null_distribution, one.null_distribution)
-        assert [f.pvalue for f in r.classes[1].findings] == [f.pvalue for f in one.findings]
-        assert [f.direction for f in r.classes[0].findings] == [-f.direction for f in one.findings]
+    r, one = (it.klce_test(rows, draws=99, rng=0) for rows in (both, both.one_class(1)))
+    assert (r.statistic, r.score, r.pvalue) == (one.statistic, one.score, one.pvalue)
+    np.testing.assert_array_equal(r.null_distribution, one.null_distribution)
+    assert [f.pvalue for f in r.classes[1].findings] == [f.pvalue for f in one.findings]
+    assert [f.direction for f in r.classes[0].findings] == [-f.direction for f in one.findings]
 
 
 def test_the_wrong_classes_are_named():
@@ -338,11 +342,16 @@ def test_contrasts_equal_the_sums_over_rows():
             assert found == pytest.approx(z, rel=1e-5)
 
 
-def test_the_factor_is_near_the_kernel_in_full_and_tiles_are_the_kernel():
+def test_the_factor_is_near_the_kernel_in_full():
     s = confused(700, 5)
-    near, full = (it.klce_test(s, draws=99, rng=0, engine=e) for e in ("auto", Tiles()))
-    assert near.statistic == pytest.approx(full.statistic, abs=0.1 * full.null_sd)
-    assert "tiles" in full.engine
+    near = it.klce_test(s, draws=99, rng=0)
+    form = joint_form(s.extract(s.n), 1.0)
+    gram = form.kernel.gram(joint_points(s, form.names)).block(slice(None), slice(None))
+    np.fill_diagonal(gram, 0.0)
+    e = s.residuals
+    assert near.statistic == pytest.approx(
+        np.sum(e * (gram @ e)) / (700 * 699), abs=0.1 * near.null_sd
+    )
     assert "factor" in near.engine
 
 
@@ -361,17 +370,10 @@ def test_batches_and_equal_weights_change_nothing(monkeypatch):
     assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
 
 
-def test_one_kernel_sums_over_classes():
-    s, kernel = three(120), it.kernels.LocalKernel(it.kernels.RBF(0.3), it.kernels.RBF(1.0))
-    r = it.klce_test(s, kernel, draws=99, rng=0)
-    assert r.statistic == pytest.approx(sum(it.klce2(s.one_class(c), kernel) for c in s.classes))
-    assert r.together.unadjusted_pvalue == r.pvalue
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kernel": {"a": it.kernels.RBF(1.0)}}, r"several classes take one LocalKernel"),
+        ({"kernel": {"a": it.kernels.RBF(1.0)}}, r"several classes take the default checks"),
         ({"null": it.nulls.Spectral()}, r"several classes take Bernoulli\(\).*not Spectral\(\)"),
         ({"null": it.nulls.Rademacher()}, r"Rademacher\(\) or Copula\(\) where rows have clusters"),
     ],
@@ -464,9 +466,6 @@ def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_l
         pvalues.append(np.mean(table.combined >= table.combined[0] - 1e-9))
     assert found.pvalue == pytest.approx(max(pvalues))
     assert {own.pvalue > 0 for own in found.classes} == {True}
-    kernel = it.kernels.LocalKernel(it.kernels.RBF(0.2), it.kernels.Constant())
-    alone = it.multiclass_test(sample, kernel, draws=39, rng=0)
-    assert 0 < alone.pvalue <= 1
 
 
 def test_correlation_within_clusters_is_no_miscalibration_and_a_bias_is_one():

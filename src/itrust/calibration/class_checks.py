@@ -544,16 +544,6 @@ class ClassScores(Scores):
             n=self.n,
         )
 
-    def with_statistic(self, statistic: FloatArray) -> ClassScores:
-        """The same with the joint form of every class evaluated in another way."""
-        form, standardised, _, _ = _form(self.checks, statistic.sum(axis=0), self.null_sd)
-        return replace(
-            self,
-            log_tails=np.concatenate([form, self.log_tails[1:]]),
-            standardised=np.concatenate([standardised, self.standardised[1:]]),
-            statistic=statistic,
-        )
-
 
 def class_scores(
     checks: ClassChecks,

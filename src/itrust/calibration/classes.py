@@ -1,4 +1,4 @@
-"""The test of several classes, at hand or in files, by many checks or by one kernel."""
+"""The test of several classes, at hand or in files, by many checks."""
 
 from __future__ import annotations
 
@@ -17,25 +17,21 @@ from itrust.calibration.adaptive import (
     null_warnings,
     prepared_test,
     refused_by,
-    resolved_kernel,
 )
 from itrust.calibration.class_checks import (
     ClassNull,
     ClassScores,
     Contrasts,
     class_scores,
-    joint_form,
-    joint_points,
     prepare_classes,
     taken_for,
 )
 from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
-from itrust.calibration.pipeline import prepare_one, pvalues_of, score
+from itrust.calibration.pipeline import pvalues_of
 from itrust.calibration.results import TOGETHER, ClassResult, Finding, MulticlassResult
 from itrust.calibration.tails import share_above, step_down, unadjusted_pvalues
 from itrust.data import Extract, MulticlassSample, Rows
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts
-from itrust.kernels import LocalKernel
 from itrust.nulls import (
     Bernoulli,
     Categorical,
@@ -68,7 +64,6 @@ OF_ONES_OWN = (
 
 def multiclass_test(
     sample: MulticlassSample,
-    kernel: LocalKernel | None = None,
     null: Null | None = None,
     draws: int = 999,
     rng: Rng = None,
@@ -88,10 +83,7 @@ def multiclass_test(
         Labels, probabilities of every class, and covariates. About 100,000 rows in files or more
         are read some at a time, once for every batch of draws and a few times for what is chosen
         from them, and give the numbers that they would give in memory; rows with clusters or
-        strata, two classes, and a kernel or a null of one's own take them into memory.
-    kernel : LocalKernel, optional
-        One kernel of each class's own probability and the covariates: the statistic is the sum of
-        its KLCE^2 over classes. Default: many checks (see the theory).
+        strata, two classes, and a null of one's own take them into memory.
     null : Null, optional
         `Bernoulli()` redraws classes, as if rows were independent; `Rademacher()` flips the signs
         of all residuals of a cluster, approximate; `Copula()` redraws classes alike within
@@ -102,9 +94,8 @@ def multiclass_test(
     rng : int, Generator or None
         Same seed, same p-value.
     engine : "auto", Tiles, Factor or Dask
-        Who evaluates the kernel on all probabilities and covariates. On Dask, workers read a
-        MulticlassScan of three classes or more with independent rows, and the p-value is that
-        of one machine.
+        Who passes over the rows. On Dask, workers read a MulticlassScan of three classes or more
+        with independent rows, and the p-value is that of one machine.
     progress : bool, optional
         Default: a bar in a terminal once the work has taken a second.
 
@@ -127,24 +118,12 @@ def multiclass_test(
     True
     """
     begun, chosen = time.perf_counter(), as_engine(engine)
-    source = _checked_source(sample, kernel, null, chosen)
-    draws, seed = checked_draws(draws), as_seed(rng)
-    if kernel is not None and not isinstance(kernel, LocalKernel):
-        raise InputError(
-            "several classes take one LocalKernel(prob=..., x=...) or the default checks, not "
-            "{value}; a dictionary is for one class, klce_test(sample.one_class(name), kernel=...)",
-            argument="kernel",
-            value=kernel,
-        )
-    run = _Run(null, draws, seed, chosen, progress)
+    source = _checked_source(sample, null, chosen)
+    settings = checked_draws(draws), as_seed(rng), chosen, progress
     with one_blas_thread():  # else landmarks would depend on the number of threads
         whole = source.in_memory
-        if whole is not None and len(whole.classes) == 2:
-            found = run.of_two(whole, kernel)
-        elif whole is not None and kernel is not None:
-            found = run.by_kernel(whole, kernel)
-        else:
-            found = run.by_checks(source)
+        by = _of_two if whole is not None and len(whole.classes) == 2 else _by_checks
+        found = by(source, null, *settings)
     return replace(found, elapsed=time.perf_counter() - begun)
 
 
@@ -153,7 +132,7 @@ def has_classes(sample: object) -> bool:
     return bool(getattr(sample, "several", False))
 
 
-def _checked_source(sample: Any, kernel: object, null: object, engine: Engine) -> Any:
+def _checked_source(sample: Any, null: object, engine: Engine) -> Any:
     """Rows of several classes at hand, or many independent ones in files; refuse anything else."""
     on_workers = engine.in_memory is not engine
     if not has_classes(sample):
@@ -165,23 +144,22 @@ def _checked_source(sample: Any, kernel: object, null: object, engine: Engine) -
             kind=type(sample).__name__,
         )
     if on_workers:
-        _refuse_what_workers_cannot(sample, kernel, null, engine)
+        _refuse_what_workers_cannot(sample, null, engine)
     if on_workers or sample.in_memory is not None:
         return sample
-    simple = sample.is_simple and len(sample.classes) > 2 and kernel is None and null is None
+    simple = sample.is_simple and len(sample.classes) > 2 and null is None
     many = sample.rows_expected > MAX_LOADED_ROWS
-    return sample if simple and many and not engine.takes_kernels_in_full else sample.load()
+    return sample if simple and many else sample.load()
 
 
-def _refuse_what_workers_cannot(sample: Any, kernel: object, null: object, engine: Engine) -> None:
+def _refuse_what_workers_cannot(sample: Any, null: object, engine: Engine) -> None:
     """Raise unless these are independent rows of three classes or more, for the default test."""
     at_hand = sample.in_memory is not None
-    given = {"engine": engine, "sample": sample, "kernel": kernel, "null": null}
+    given = {"engine": engine, "sample": sample, "null": null}
     refusals = [
         (at_hand, "engine", FROM_FILES),
         (len(sample.classes) == 2, "sample", TWO_ON_DASK),
         (not at_hand and not sample.is_simple, "engine", NOT_SIMPLE),
-        (kernel is not None, "kernel", OF_ONES_OWN),
         (null is not None, "null", OF_ONES_OWN),
     ]
     for is_so, argument, words in refusals:
@@ -242,134 +220,83 @@ class ClassDrawing:
         return (self.null,)
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """How a test is made, whichever rows are tested by whatever."""
+def _facts(
+    extract: Extract, drawing: ClassDrawing, null: Null | None, draws: int, seed: int
+) -> dict[str, Any]:
+    """What the result tells about its run, however the statistics are made."""
+    source, whole = extract.source, extract.source.in_memory
+    rows = extract.some if whole is None else whole
+    together, most = drawing.null.keeps_clusters, int(rows.counts.argmax())
+    frequent, runs = rows.outcome(most), None
+    if whole is None and extract.runs is not None:
+        runs = extract.runs.outcome(most)
+    warnings = null_warnings(frequent, Rademacher() if together else Bernoulli(), runs)
+    notes = extract.notes if whole is None else whole.notes
+    return {
+        "names": source.names,
+        "draws": draws,
+        "seed": seed,
+        "weighted": source.weights is not None,
+        "clusters": frequent.clusters if together else None,
+        "refused": refused_by(frequent) if together and null is None else None,
+        "is_exact": rows.design.rows_are_independent,  # redraws by rows ignore clusters
+        "elapsed": 0.0,
+        "assumption_warnings": warnings,
+        "notes": (*notes, *([BY_CLUSTER] if together else [])),
+    }
 
-    null: Null | None
-    draws: int
-    seed: int
-    engine: Engine
-    progress: bool | None
 
-    def facts(self, extract: Extract, drawing: ClassDrawing) -> dict[str, Any]:
-        """What a result says beside the checks, from all rows or from those at hand."""
-        source, whole = extract.source, extract.source.in_memory
-        rows = extract.some if whole is None else whole
-        together, most = drawing.null.keeps_clusters, int(rows.counts.argmax())
-        frequent, runs = rows.outcome(most), None
-        if whole is None and extract.runs is not None:
-            runs = extract.runs.outcome(most)
-        warnings = null_warnings(frequent, Rademacher() if together else Bernoulli(), runs)
-        notes = extract.notes if whole is None else whole.notes
-        return {
-            "names": source.names,
-            "draws": self.draws,
-            "seed": self.seed,
-            "weighted": source.weights is not None,
-            "clusters": frequent.clusters if together else None,
-            "refused": refused_by(frequent) if together and self.null is None else None,
-            "is_exact": rows.design.rows_are_independent,  # redraws by rows ignore clusters
-            "elapsed": 0.0,
-            "assumption_warnings": warnings,
-            "notes": (*notes, *([BY_CLUSTER] if together else [])),
-        }
+def _by_checks(
+    source: Any, null: Null | None, draws: int, seed: int, engine: Engine, progress: bool | None
+) -> MulticlassResult:
+    """By many checks of each class, of all together and between pairs."""
+    whole: Rows | None = source.in_memory
+    expected = source.rows_expected if whole is None else 1
+    with progress_bar("reading", expected, progress) as advance:
+        extract = engine.extract(source, None, advance)
+    drawing = ClassDrawing.of(null, whole)
+    facts = _facts(extract, drawing, null, draws, seed)
+    checks = prepare_classes(extract, engine, draws)
+    checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
+    laws = drawing.laws(whole, seed)
+    amount = work_of_parts(checks.survey, [checks], draws) * len(laws)
+    with progress_bar("drawing", amount, progress) as advance:
+        tables = [class_scores(checks, law, draws, seed, advance, drawing.even) for law in laws]
+    facts["engine"] = engine.describe(checks.survey, checks.joint)
+    rows = extract.some if whole is None else whole
+    return _result(rows, source.classes, tables, seed, facts)
 
-    def by_checks(self, source: Any) -> MulticlassResult:
-        """Many checks of each class, of all together and of pairs."""
-        draws, seed, engine = self.draws, self.seed, self.engine
-        whole: Rows | None = source.in_memory
-        expected = source.rows_expected if whole is None else 1
-        with progress_bar("reading", expected, self.progress) as advance:
-            extract = engine.extract(source, None, advance)
-        drawing = ClassDrawing.of(self.null, whole)
-        facts = self.facts(extract, drawing)
-        checks = prepare_classes(extract, engine, draws)
-        checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
-        laws = drawing.laws(whole, seed)
-        amount = work_of_parts(checks.survey, [checks], draws) * len(laws)
-        with progress_bar("drawing", amount, self.progress) as advance:
-            tables = [class_scores(checks, law, draws, seed, advance, drawing.even) for law in laws]
-        facts["engine"] = engine.describe(checks.survey, checks.joint)
-        if whole is not None and engine.takes_kernels_in_full:
-            tables = [
-                table.with_statistic(joint_statistics(whole, law, draws, seed, engine))
-                for table, law in zip(tables, laws, strict=True)
-            ]
-            facts["engine"] = "tiles"
-        rows = extract.some if whole is None else whole
-        return _result(rows, source.classes, tables, seed, facts)
 
-    def by_kernel(self, sample: MulticlassSample, kernel: LocalKernel) -> MulticlassResult:
-        """One kernel for every class: the sum over classes is compared with its draws."""
-        drawing = ClassDrawing.of(self.null, sample)
-        facts = self.facts(sample.extract(sample.n), drawing)
-        classes = [sample.outcome(k) for k in range(len(sample.classes))]
-        of_laws = []
-        for law in drawing.laws(sample, self.seed):
-            found = _by_class(classes, kernel, law, self.draws, self.seed, self.engine)
-            of_laws.append(np.array([np.sum(found, axis=0), *found]))
-        standards = [_standard(statistics) for statistics in of_laws]
-        total = max((statistics[0] for statistics in of_laws), key=share_above)
-        alone, adjusted = (
-            np.max([by(standard) for standard in standards], axis=0)
-            for by in (unadjusted_pvalues, step_down)
+def _of_two(
+    sample: Rows, null: Null | None, draws: int, seed: int, engine: Engine, progress: bool | None
+) -> MulticlassResult:
+    """Two classes are one question: the binary test of the second one."""
+    binary = sample.one_class(sample.classes[1])
+    settings: dict[str, Any] = {"draws": draws, "rng": seed, "engine": engine}
+    made = prepared_test(binary, None, null, **settings, progress=progress).result
+    if made.null_distribution is None or made.statistic_draws is None:
+        raise InputError(
+            "a sample of several classes needs a null that draws, not {kind}(); formulas are "
+            "for klce_test(sample.one_class(name), null=...)",
+            argument="null",
+            value=null,
+            kind=type(null).__name__,
         )
-        if facts["refused"] is not None:
-            alone = adjusted = np.full(len(alone), NAN)
-        parts = [
-            ClassResult(name, int(count), float(value), float(own), float(p))
-            for name, count, value, own, p in zip(
-                (TOGETHER, *sample.classes),
-                (sample.n, *sample.counts),
-                of_laws[0][:, 0],
-                alone,
-                adjusted,
-                strict=True,
-            )
-        ]
-        return MulticlassResult(
-            statistic=float(total[0]),
-            null_sd=float(total[1:].std()),
-            score=float(total[0]),
-            null_distribution=total[1:],
-            together=parts[0],
-            classes=tuple(parts[1:]),
-            engine=type(self.engine).__name__.lower(),
-            n=sample.n,
-            impossible=sample.impossible,
-            **facts,
-        )
-
-    def of_two(self, sample: Rows, kernel: LocalKernel | None) -> MulticlassResult:
-        """The binary test of the second class, told for both."""
-        binary = sample.one_class(sample.classes[1])
-        settings: dict[str, Any] = {"draws": self.draws, "rng": self.seed, "engine": self.engine}
-        settings["progress"] = self.progress
-        made = prepared_test(binary, kernel, self.null, **settings).result
-        if made.null_distribution is None or made.statistic_draws is None:
-            raise InputError(
-                "a sample of several classes needs a null that draws, not {kind}(); formulas are "
-                "for klce_test(sample.one_class(name), null=...)",
-                argument="null",
-                value=self.null,
-                kind=type(self.null).__name__,
-            )
-        positives = int(binary.y.sum())
-        numbers = made.statistic, made.pvalue, made.pvalue
-        counts = (sample.n - positives, positives)
-        shown = (tuple(_mirrored(finding) for finding in made.findings), made.findings)
-        return MulticlassResult(
-            null_sd=float(made.statistic_draws.std()),
-            together=ClassResult(TOGETHER, sample.n, *numbers),
-            classes=tuple(
-                ClassResult(name, count, *numbers, findings=findings)
-                for name, count, findings in zip(sample.classes, counts, shown, strict=True)
-            ),
-            seed=self.seed,
-            elapsed=0.0,
-            **{name: getattr(made, name) for name in OF_BOTH},
-        )
+    positives = int(binary.y.sum())
+    numbers = made.statistic, made.pvalue, made.pvalue
+    counts = (sample.n - positives, positives)
+    shown = (tuple(_mirrored(finding) for finding in made.findings), made.findings)
+    return MulticlassResult(
+        null_sd=float(made.statistic_draws.std()),
+        together=ClassResult(TOGETHER, sample.n, *numbers),
+        classes=tuple(
+            ClassResult(name, count, *numbers, findings=findings)
+            for name, count, findings in zip(sample.classes, counts, shown, strict=True)
+        ),
+        seed=seed,
+        elapsed=0.0,
+        **{name: getattr(made, name) for name in OF_BOTH},
+    )
 
 
 def _result(
@@ -482,40 +409,6 @@ def _pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]
         "for each other is not tested"
     )
     return (words,)
-
-
-def joint_statistics(
-    sample: Rows, null: ClassNull, draws: int, seed: int, engine: Engine
-) -> FloatArray:
-    """KLCE^2 of every class with the joint kernel for the data and all draws, (K, 1 + draws)."""
-    form = joint_form(sample.extract(sample.n), 1.0)
-    columns = joint_points(sample, form.names).columns
-    classes = [sample.outcome(k).with_columns(columns) for k in range(len(sample.classes))]
-    return _by_class(classes, form.kernel, null, draws, seed, engine)
-
-
-def _by_class(
-    classes: Sequence[Rows],
-    kernel: LocalKernel,
-    null: ClassNull,
-    draws: int,
-    seed: int,
-    engine: Engine,
-) -> FloatArray:
-    """KLCE^2 of every class for the data and all draws, (K, 1 + draws)."""
-    found = []
-    for k, rows in enumerate(classes):
-        survey = engine.survey(rows)
-        own = null if isinstance(null, Rademacher) else null.of_class(k)
-        prepared = prepare_one(survey, engine, resolved_kernel(kernel, survey), own, draws)
-        found.append(score(prepared, own, draws, seed).statistic)
-    return np.array(found)
-
-
-def _standard(statistics: FloatArray) -> FloatArray:
-    """Divided by their spread, that of data and draws alike."""
-    sd = statistics.std(axis=1, keepdims=True)
-    return np.asarray(np.divide(statistics, sd, out=np.zeros_like(statistics), where=sd > 0))
 
 
 def _mirrored(finding: Finding) -> Finding:

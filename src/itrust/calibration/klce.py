@@ -21,6 +21,11 @@ from itrust.engines import EngineChoice, KernelOutcome, as_engine, finite
 from itrust.kernels import LocalKernel
 from itrust.nulls import IntervalNull, Null
 
+FOR_ONE_CLASS = (
+    "several classes take the default checks; a {argument} is for one class, "
+    "klce_test(sample.one_class(name), {argument}=...), not {value}"
+)
+
 
 def klce2(
     sample: Sample | Scan,
@@ -148,7 +153,7 @@ def klce_test(
 @overload
 def klce_test(
     sample: MulticlassSample,
-    kernel: LocalKernel | Checks | None = None,
+    kernel: None = None,
     null: Null | None = None,
     draws: int = 999,
     rng: Rng = None,
@@ -181,7 +186,8 @@ def klce_test(
         Labels, probabilities and covariates; of several classes, as `multiclass_test` takes them
         (a scan of several classes is loaded).
     kernel : LocalKernel, Dictionary or mapping of names to kernels, optional
-        One kernel, `LocalKernel()` being the default one; or a dictionary of one's own.
+        One kernel, `LocalKernel()` being the default one; or a dictionary of one's own. Several
+        classes take the default checks.
     null : Null, optional
         Default: `Bernoulli()`, exact at every n for independent rows. With clusters, approximate:
         `Rademacher()` where sums over clusters are nearly symmetric, else `Copula()`; with
@@ -217,7 +223,9 @@ def klce_test(
     age: trend where region = south
     """
     if has_classes(sample):
-        return multiclass_test(sample, kernel, null, draws, rng, engine, progress=progress)  # type: ignore[arg-type]
+        if kernel is not None:
+            raise InputError(FOR_ONE_CLASS, argument="kernel", value=kernel)
+        return multiclass_test(sample, null, draws, rng, engine, progress=progress)  # type: ignore[arg-type]
     settings: dict[str, Any] = {"draws": draws, "rng": rng, "engine": engine, "progress": progress}
     if isinstance(null, IntervalNull):
         return interval_test(sample, kernel, null, **settings)  # type: ignore[arg-type]

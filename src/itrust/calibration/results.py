@@ -590,7 +590,7 @@ class MulticlassResult(WithRun):
     null_sd : float
         Its standard deviation if the model is calibrated: the root of 2 sum over i != j of
         P_ij^2 tr(S_i S_j) over the sum of pair weights, S = diag(f) - ff'; beyond 1,500 rows from
-        some of them. That of the draws with two classes, or with a kernel of one's own.
+        some of them. That of the draws with two classes.
     score : float
         The combined score of the data.
     null_distribution : (draws,) array

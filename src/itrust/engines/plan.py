@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -338,13 +338,11 @@ def columns_at_once(survey: Survey, plans: Sequence[Plan], others: int = 0) -> i
 class Engine(ABC):
     """Who computes the quadratic forms.
 
-    An engine of one's own implements `_plan` and `_pass`, `_survey` if rows are not chosen on this
-    machine, and `_describe` if it has more to say than its plans. `_pass` takes a `Job` and gives
+    An engine of one's own implements `_plan` and `_pass`, `survey` if rows are not chosen on this
+    machine, and `describe` if it has more to say than its plans. `_pass` takes a `Job` and gives
     its `Totals`, which `accumulate_all` adds up over chunks of rows; all three are in
     `itrust.engines`.
     """
-
-    takes_kernels_in_full: ClassVar[bool] = False
 
     @property
     def in_memory(self) -> Engine:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -61,7 +61,6 @@ class Tiles(Engine):
 
     tile: int = 512
     threads: int | None = None
-    takes_kernels_in_full: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tile < 1 or (self.threads is not None and self.threads < 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from itrust._core import InputError, Rng, as_seed, checked_count, counted
 from itrust.calibration.assumptions import assumption_notes
@@ -195,11 +196,9 @@ def result_of_laws(
             combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
             findings = (impossible_labels(float(combined[0]), draws), *findings)
     combined.flags.writeable = scores.statistic.flags.writeable = False
-    drawn, independent = scores.tail is None, source.clusters is None
-    if whole is not None:  # as far as the design and the predictions say
-        independent = whole.design.rows_are_independent and not whole.folds
+    drawn = scores.tail is None
     result = CalibrationResult(
-        statistic=float(scores.statistic[0]),
+        **facts_of_run(prepared, scores, null),
         score=float(combined[0]),
         null_distribution=combined[1:] if drawn else None,
         statistic_draws=scores.statistic[1:] if drawn else None,
@@ -208,20 +207,10 @@ def result_of_laws(
         checks=checks,
         dictionary=prepared.dictionary,
         is_adaptive=not is_alone,
-        n=scores.n,
         draws=draws,
-        names=source.names,
-        kernel=prepared.main_kernel,
-        null=null,
         seed=seed if drawn else None,
-        engine=scores.engine,
-        certificate=scores.certificate,
-        elapsed=0.0,
-        weighted=source.weights is not None,
-        clusters=source.clusters,
         impossible=scores.impossible,
         refused=refused,
-        independent=independent,
         assumption_warnings=warnings,
         notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
     )
@@ -229,6 +218,27 @@ def result_of_laws(
         shown = finding_of(scores, 0, result.pvalue, result.pvalue)
         result = replace(result, findings=(shown,))
     return PreparedTest(result, prepared, scores)
+
+
+def facts_of_run(prepared: Prepared, scores: Scores, null: Null) -> dict[str, Any]:
+    """What a result tells of the rows, the statistic and who computed it."""
+    source, whole = prepared.survey.source, prepared.survey.source.in_memory
+    independent = source.clusters is None
+    if whole is not None:  # as far as the design and the predictions say
+        independent = whole.design.rows_are_independent and not whole.folds
+    return {
+        "statistic": float(scores.statistic[0]),
+        "n": scores.n,
+        "names": source.names,
+        "kernel": prepared.main_kernel,
+        "null": null,
+        "engine": scores.engine,
+        "certificate": scores.certificate,
+        "elapsed": 0.0,
+        "weighted": source.weights is not None,
+        "clusters": source.clusters,
+        "independent": independent,
+    }
 
 
 def as_dictionary(checks: object, survey: Survey) -> Dictionary:

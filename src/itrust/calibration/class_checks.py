@@ -653,10 +653,7 @@ def taken_for(
             TakenFor(
                 actual=actual,
                 predicted=predicted,
-                name=entry.name,
-                covariates=entry.covariates,
-                where=entry.where,
-                shape=entry.shape,
+                **entry.about,
                 direction=int(is_trend),
                 moved=moved,
                 both_sides=both,

@@ -379,9 +379,8 @@ def _together_findings(
     """Along which functions of the covariates the shares of all classes are off."""
     entries = [table.checks.contrasts.entries[g] for g in table.checks.law.vectors.tolist()]
     findings = [
-        Finding.of(
-            entry,
-            name=f"{entry.name}, all classes",
+        Finding(
+            **entry.about | {"name": f"{entry.name}, all classes"},
             family="all classes",
             direction=0,
             weight=float(table.weights[at]),

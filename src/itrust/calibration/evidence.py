@@ -67,8 +67,10 @@ def finding_of(
     scores: Scores, k: int, alone: float, adjusted: float, alike: tuple[str, ...] = ()
 ) -> Finding:
     """What one check shows."""
-    return Finding.of(
-        scores.entries[k],
+    entry = scores.entries[k]
+    return Finding(
+        **entry.about,
+        family=entry.family,
         direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
         weight=float(scores.weights[k]),
         score=float(scores.observed[k]),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,14 +22,17 @@ from scipy.special import log_ndtr
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, Rng, as_seed, progress_bar
 from itrust.calibration.adaptive import (
+    BEYOND_DOUBT,
     checked_draws,
     checked_source,
+    facts_of_run,
     null_warnings,
     resolved_kernel,
 )
 from itrust.calibration.dictionary.bank import Directions, make_directions
 from itrust.calibration.dictionary.entries import Dictionary
 from itrust.calibration.evidence import impossible_labels
+from itrust.calibration.pipeline import SMALL_WORK, prepare_one, score
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.tails import normal_score, step_down, unadjusted_pvalues
 from itrust.data import Rows, Sample, Scan, Source, called_impossible
@@ -46,8 +49,6 @@ from itrust.engines import (
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import IntervalNull, label_bits, labels_below
 
-BEYOND_DOUBT = 690.0  # minus the log of a tail that is next to nothing
-SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 DRAWS_AT_ONCE = 512
 CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 NO_SPREAD = 1e-12  # standard deviation, relative to the largest possible sum
@@ -306,18 +307,13 @@ def interval_test(
     source = checked_source(sample, "klce_test")
     run = IntervalRun(source, kernel, checked_draws(draws), as_seed(rng), engine)
     warnings = null_warnings(source, null)
-    (scores,), outcome = run.run([null], progress=progress)
-    default = resolved_kernel(None, run.survey)
-    plan = run.engine.plan(run.survey, default)
-    alone = run.engine.run(run.survey, [plan])
+    (scores,), _ = run.run([null], progress=progress)
+    prepared = prepare_one(run.survey, run.engine, resolved_kernel(None, run.survey), None, 0)
+    alone = score(prepared, None, 0, run.seed, progress)
     combined = scores.combined
     combined.flags.writeable = False
-    (statistic,) = alone.kernels
-    notes = run.survey.notes
-    if source.in_memory is None:
-        notes = (*outcome.tally.notes, *notes)
-    return CalibrationResult(
-        statistic=float(finite(statistic.over_pairs)[0]) / alone.pair_weight,
+    result = CalibrationResult(
+        **facts_of_run(prepared, alone, null),
         score=float(combined[0]),
         null_distribution=combined[1:],
         statistic_draws=None,
@@ -326,22 +322,13 @@ def interval_test(
         checks=len(run.directions.entries),
         dictionary=run.directions.dictionary,
         is_adaptive=True,
-        n=outcome.tally.rows,
         draws=run.draws,
-        names=source.names,
-        kernel=default,
-        null=null,
         seed=run.seed,
-        engine=run.engine.describe(run.survey, plan),
-        certificate=statistic.certificate(alone.pair_weight),
-        elapsed=time.perf_counter() - begun,
-        weighted=source.weights is not None,
-        clusters=None,
         impossible=scores.impossible,
-        independent=source.in_memory is None or not source.in_memory.folds,
         assumption_warnings=warnings,
-        notes=(*notes, *run.directions.dictionary.notes),
+        notes=(*alone.notes, *run.directions.dictionary.notes),
     )
+    return replace(result, elapsed=time.perf_counter() - begun)
 
 
 def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding, ...]:
@@ -355,8 +342,16 @@ def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding
     if scores.impossible:
         findings.append(impossible_labels(float(scores.combined[0]), scores.tails.shape[1] - 1))
     for k in np.argsort(-observed, kind="stable").tolist():
-        entry, sign, weight = directions.entries[k], int(scores.signs[k]), float(scores.weights[k])
-        about = entry.name, entry.family, entry.covariates, entry.where, entry.shape
-        pvalues = float(unadjusted[k]), float(adjusted[k])
-        findings.append(BoundFinding(*about, sign, weight, float(observed[k]), *pvalues))
+        entry = directions.entries[k]
+        findings.append(
+            BoundFinding(
+                **entry.about,
+                family=entry.family,
+                direction=int(scores.signs[k]),
+                weight=float(scores.weights[k]),
+                score=float(observed[k]),
+                unadjusted_pvalue=float(unadjusted[k]),
+                pvalue=float(adjusted[k]),
+            )
+        )
     return tuple(findings)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, Result, counted, place_of, plain
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
+from itrust.calibration.dictionary.entries import Dictionary, Shape
 from itrust.calibration.tails import TIE
 from itrust.data import Predicate
 from itrust.engines import Certificate
@@ -78,25 +78,6 @@ class Finding(Result):
     shared_with: tuple[str, ...] = ()
     too_low: Predicate | None = None
     too_high: Predicate | None = None
-
-    @classmethod
-    def of(cls, entry: Entry, **numbers: Any) -> Finding:
-        """Make the finding of a check of the dictionary.
-
-        Parameters
-        ----------
-        entry : Entry
-            The check.
-        **numbers : object
-            What it shows: the other attributes.
-
-        Returns
-        -------
-        Finding
-            With the check's name, covariates, rows and shape.
-        """
-        shared = ("name", "family", "covariates", "where", "shape")
-        return cls(**{name: getattr(entry, name) for name in shared} | numbers)
 
     def __repr__(self) -> str:
         return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"

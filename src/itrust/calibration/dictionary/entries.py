@@ -42,6 +42,11 @@ class Entry:
         """Number of features; None for a kernel."""
         return len(self.features) if self.kernel is None else None
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a finding says of its check."""
+        return {name: getattr(self, name) for name in ("name", "covariates", "where", "shape")}
+
 
 @dataclass(frozen=True)
 class Dictionary:

@@ -17,11 +17,11 @@ import numpy as np
 from itrust._core import FloatArray, InputError, listed, place_of
 from itrust.data import Column, share_codes
 from itrust.kernels.grams import (
+    CombinedGram,
     ConstantGram,
-    DenseGram,
     Gram,
+    MadeGram,
     MatchGram,
-    SumGram,
     positions,
     product,
 )
@@ -214,7 +214,7 @@ class Sum(Compound):
         return math.fsum(part.supremum for part in self.parts)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return SumGram.of([part.gram(left, right) for part in self.parts])
+        return CombinedGram.of(np.add, [part.gram(left, right) for part in self.parts])
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self.parts)
@@ -367,7 +367,8 @@ class Precomputed(Kernel):
                 argument="matrix",
                 value=n,
             )
-        return DenseGram(*positions(self.matrix.shape), self.matrix)
+        matrix, places = self.matrix, positions(self.matrix.shape)
+        return MadeGram(*places, lambda a, b: matrix[np.ix_(a, b)], lambda a: matrix[a, a])
 
     def to_dict(self) -> dict[str, Any]:
         return {"kernel": "Precomputed", "rows": len(self.matrix)}

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -91,7 +91,7 @@ class GaussianGram(Gram):
     def _exponents(self, rows: Rows, cols: Rows) -> FloatArray:
         augmented = self._augmented
         if augmented is None:
-            exponents = _distances(self.left[rows], self.right[cols], "sqeuclidean")
+            exponents = distances(self.left[rows], self.right[cols], "sqeuclidean")
             exponents *= -0.5 * IN_TWOS
             return exponents
         return np.asarray(augmented[0][rows] @ augmented[1][cols].T)
@@ -111,7 +111,7 @@ class GaussianGram(Gram):
         return np.ones(len(self.left))
 
 
-def _distances(left: FloatArray, right: FloatArray, metric: Any) -> FloatArray:
+def distances(left: FloatArray, right: FloatArray, metric: Any) -> FloatArray:
     """Distances between features, taken directly."""
     from scipy.spatial.distance import cdist  # slow to load, and needed by few
 
@@ -119,28 +119,17 @@ def _distances(left: FloatArray, right: FloatArray, metric: Any) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceGram(Gram):
-    """A profile of the distance between features already divided by their widths."""
+class MadeGram(Gram):
+    """What one function makes of features of rows and columns, and another of the diagonal's."""
 
-    metric: Literal["cityblock", "euclidean"]
-    profile: Callable[[FloatArray], FloatArray]
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self.profile(_distances(self.left[rows], self.right[cols], self.metric))
-
-    def diagonal(self) -> FloatArray:
-        return self.profile(np.zeros(len(self.left)))
-
-
-@dataclass(frozen=True, eq=False)
-class LinearGram(Gram):
-    """Inner products of features already divided by their widths."""
+    entries: Callable[[AnyArray, AnyArray], FloatArray]
+    own: Callable[[AnyArray], FloatArray]
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return np.asarray(self.left[rows] @ self.right[cols].T)
+        return self.entries(self.left[rows], self.right[cols])
 
     def diagonal(self) -> FloatArray:
-        return np.asarray(np.square(self.left).sum(axis=1))
+        return self.own(self.left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,29 +163,16 @@ class ConstantGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class DenseGram(Gram):
-    """A matrix that somebody else computed."""
-
-    matrix: FloatArray
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return np.asarray(self.matrix[np.ix_(self.left[rows], self.right[cols])])
-
-    def diagonal(self) -> FloatArray:
-        return np.asarray(self.matrix[self.left, self.right])
-
-
-@dataclass(frozen=True, eq=False)
 class CombinedGram(Gram):
     """Matrices of the same shape, combined entry by entry."""
 
-    combine: ClassVar[np.ufunc]
+    combine: np.ufunc
     parts: tuple[Gram, ...]
 
     @classmethod
-    def of(cls, parts: Sequence[Gram]) -> CombinedGram:
-        """Combine matrices as they are."""
-        return cls(*positions(parts[0].shape), tuple(parts))
+    def of(cls, combine: np.ufunc, parts: Sequence[Gram]) -> CombinedGram:
+        """Combine matrices as they are; products are better built with `product`."""
+        return cls(*positions(parts[0].shape), combine, tuple(parts))
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         rows, cols = self.left[rows], self.right[cols]
@@ -210,33 +186,11 @@ class CombinedGram(Gram):
         return reduce(self.combine, (part.diagonal() for part in self.parts))[self.left]
 
 
-class SumGram(CombinedGram):
-    """Entrywise sum."""
-
-    combine = np.add
-
-
-class ProductGram(CombinedGram):
-    """Entrywise product; build it with `product`, which fuses what it can."""
-
-    combine = np.multiply
-
-
-@dataclass(frozen=True, eq=False)
-class PowerGram(Gram):
-    """Entrywise power of 2 or 3, which the moments under the null are made of."""
-
-    base: Gram
-    power: Literal[2, 3]
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self._raised(self.base.block(self.left[rows], self.right[cols]))
-
-    def diagonal(self) -> FloatArray:
-        return self._raised(self.base.diagonal()[self.left])
-
-    def _raised(self, values: FloatArray) -> FloatArray:
-        return values * values if self.power == 2 else values * values * values
+def _factors(gram: Gram) -> tuple[Gram, ...]:
+    """The factors of a product; of anything else itself."""
+    if isinstance(gram, CombinedGram) and gram.combine is np.multiply:
+        return gram.parts
+    return (gram,)
 
 
 def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
@@ -245,14 +199,21 @@ def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
         return GaussianGram(gram.left * math.sqrt(power), gram.right * math.sqrt(power))
     if isinstance(gram, MatchGram) and gram.otherwise == 0:
         return gram
-    if isinstance(gram, ProductGram):
-        return product([power_of(part, power) for part in gram.parts])
-    return PowerGram(*positions(gram.shape), gram, power)
+    if len(factors := _factors(gram)) > 1:
+        return product([power_of(part, power) for part in factors])
+
+    def raised(values: FloatArray) -> FloatArray:
+        return values * values if power == 2 else values * values * values
+
+    places = positions(gram.shape)
+    return MadeGram(
+        *places, lambda a, b: raised(gram.block(a, b)), lambda a: raised(gram.diagonal()[a])
+    )
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
     """Divide a matrix into a part that is nowhere exactly zero and an exact match."""
-    factors = gram.parts if isinstance(gram, ProductGram) else (gram,)
+    factors = _factors(gram)
     exact = [f for f in factors if isinstance(f, MatchGram) and f.otherwise == 0]
     others = tuple(factor for factor in factors if factor not in exact)
     if not exact:
@@ -266,7 +227,7 @@ def product(grams: Sequence[Gram]) -> Gram:
     flat = [
         factor
         for gram in grams
-        for factor in (gram.parts if isinstance(gram, ProductGram) else (gram,))
+        for factor in _factors(gram)
         if not (isinstance(factor, ConstantGram) and factor.value == 1)
     ]
     if not flat:
@@ -281,7 +242,7 @@ def product(grams: Sequence[Gram]) -> Gram:
         fused.insert(0, GaussianGram(*map(np.hstack, sides)))
     if exact:
         fused.append(reduce(_both_match, exact))
-    return fused[0] if len(fused) == 1 else ProductGram.of(fused)
+    return fused[0] if len(fused) == 1 else CombinedGram.of(np.multiply, fused)
 
 
 def _both_match(a: MatchGram, b: MatchGram) -> MatchGram:

@@ -16,7 +16,7 @@ import numpy as np
 from itrust._core import FloatArray, InputError, counted, listed
 from itrust.data import Column, share_codes
 from itrust.kernels.base import Kernel, Median, WidthRule
-from itrust.kernels.grams import DistanceGram, GaussianGram, Gram, LinearGram, MatchGram, product
+from itrust.kernels.grams import GaussianGram, Gram, MadeGram, MatchGram, distances, product
 
 Widths = float | tuple[float, ...]
 
@@ -77,7 +77,11 @@ class SmoothKernel(Kernel):
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         """The matrix on features divided by their widths."""
-        return DistanceGram(left, right, self._metric, self._profile)
+
+        def entries(a: FloatArray, b: FloatArray) -> FloatArray:
+            return self._profile(distances(a, b, self._metric))
+
+        return MadeGram(left, right, entries, lambda a: self._profile(np.zeros(len(a))))
 
     def _profile(self, distance: FloatArray) -> FloatArray:
         """The kernel's value at a distance, for kernels that depend on nothing else."""
@@ -267,7 +271,7 @@ class Linear(SmoothKernel):
     supremum = math.inf
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
-        return LinearGram(left, right)
+        return MadeGram(left, right, lambda a, b: a @ b.T, lambda a: np.square(a).sum(axis=1))
 
 
 def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:

@@ -35,9 +35,9 @@ def test_tiles_of_any_size_give_the_dense_answer(n, columns, tile, seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(n, 3))
     residuals = rng.normal(size=(n, columns))
-    gram = dense(root @ root.T)
-    expected = dense_forms(gram.matrix, residuals)
-    absolute = dense_forms(np.abs(gram.matrix), np.abs(residuals))
+    matrix = root @ root.T
+    gram, expected = dense(matrix), dense_forms(matrix, residuals)
+    absolute = dense_forms(np.abs(matrix), np.abs(residuals))
     error = np.abs(Tiles(tile, threads=2).forms(gram, residuals) - expected)
     assert (error <= 1e-12 * absolute).all()
 

@@ -15,6 +15,7 @@ from itrust._core.arrays import tickets as tickets
 from itrust._core.codec import LARGEST as LARGEST
 from itrust._core.codec import LARGEST_FLOAT as LARGEST_FLOAT
 from itrust._core.codec import LARGEST_SUM as LARGEST_SUM
+from itrust._core.codec import MAX_JSON_BYTES as MAX_JSON_BYTES
 from itrust._core.codec import WHOLE_LEVELS as WHOLE_LEVELS
 from itrust._core.codec import Array as Array
 from itrust._core.codec import ByName as ByName
@@ -35,11 +36,13 @@ from itrust._core.codec import SavedLevel as SavedLevel
 from itrust._core.codec import Text as Text
 from itrust._core.codec import Whole as Whole
 from itrust._core.codec import inside as inside
+from itrust._core.codec import json_of as json_of
 from itrust._core.codec import member_of as member_of
 from itrust._core.codec import mended_by as mended_by
 from itrust._core.codec import packed as packed
 from itrust._core.codec import same_size as same_size
 from itrust._core.codec import shape_of as shape_of
+from itrust._core.codec import strict_json as strict_json
 from itrust._core.codec import tuple_of as tuple_of
 from itrust._core.codec import unfit as unfit
 from itrust._core.errors import ApproximationWarning as ApproximationWarning
@@ -64,13 +67,8 @@ from itrust._core.errors import in_door_words as in_door_words
 from itrust._core.errors import place_of as place_of
 from itrust._core.errors import sentence as sentence
 from itrust._core.errors import speaking as speaking
-from itrust._core.files import MAX_JSON_BYTES as MAX_JSON_BYTES
-from itrust._core.files import NotJSONError as NotJSONError
-from itrust._core.files import TooLargeError as TooLargeError
 from itrust._core.files import Write as Write
 from itrust._core.files import cache_folder as cache_folder
-from itrust._core.files import json_text as json_text
-from itrust._core.files import strict_json as strict_json
 from itrust._core.files import write_all as write_all
 from itrust._core.files import write_whole as write_whole
 from itrust._core.files import writer_of as writer_of

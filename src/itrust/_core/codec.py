@@ -12,12 +12,14 @@ import binascii
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -541,3 +543,59 @@ ARRAY = Record(
         "data": Text(MAX_BYTES_OF_ARRAY),
     }
 )
+
+
+MAX_JSON_BYTES = 2**26  # 64 MB; audits and fits of 500,000 rows write less than 1 MB
+
+
+def json_of(source: Path | BinaryIO, name: str | None = None) -> Any:
+    """What a file, or what is open already, says as strict JSON of bounded size."""
+    name = name or str(source)
+    try:
+        with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
+            raw = file.read(MAX_JSON_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            "cannot read {file}: {reason}", argument="path", file=name, reason=error.strerror
+        ) from None
+    try:
+        if len(raw) > MAX_JSON_BYTES:
+            unfit(name, f"has more than {MAX_JSON_BYTES:,} bytes")
+        return strict_json(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        problem = f"is not JSON: it is not UTF-8 text at byte {error.start + 1:,}"
+    except InputError as error:
+        problem = str(error.details["problem"])
+    details = {"place": name, "problem": problem}
+    raise InputError("{file} {problem}", argument="path", file=name, details=details)
+
+
+def strict_json(text: str, place: str = "it") -> Any:
+    """What a text at a place says: no entry twice, no NaN, no Infinity, nothing that overflows."""
+
+    def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+            unfit(place, f"is damaged: the entry {shown(name)} stands there twice")
+        return entries
+
+    def finite(digits: str) -> str:
+        if not math.isfinite(float(digits)):
+            start = f"{digits[:30]}{'...' * (len(digits) > 30)}"
+            unfit(place, f"is damaged: the number {start} cannot be held")
+        return digits
+
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=once_each,
+            parse_constant=lambda word: unfit(place, f"is damaged: {word} is no number"),
+            parse_float=lambda digits: float(finite(digits)),
+            parse_int=lambda digits: int(finite(digits)),
+        )
+    except RecursionError:
+        unfit(place, "is not JSON: it is nested too deeply")
+    except json.JSONDecodeError as error:
+        why = f"{error.msg[0].lower()}{error.msg[1:]} in line {error.lineno:,}"
+        unfit(place, f"is not JSON: {why}")

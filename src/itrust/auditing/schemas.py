@@ -13,15 +13,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from itrust._core import (
-    MAX_JSON_BYTES,
     Code,
     InputError,
-    NotJSONError,
-    TooLargeError,
     counted,
-    json_text,
+    json_of,
+    mended_by,
     shown,
-    strict_json,
 )
 
 SCHEMA = "itrust-audit/5"
@@ -181,23 +178,8 @@ def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
     """
     source = Path(path) if isinstance(path, str | os.PathLike) else path
     name = str(source) if isinstance(source, Path) else _name_of(source)
-    try:
-        found: Any = strict_json(json_text(source))
-    except TooLargeError:
-        raise InputError(
-            "{file} has more than {most} bytes, which no audit has; give what comes from {made}",
-            argument="path",
-            file=name,
-            details={"most": MAX_JSON_BYTES, "made": MADE_BY},
-        ) from None
-    except NotJSONError as error:
-        kind = "is damaged" if error.is_damaged else "is not JSON"
-        raise InputError(
-            "{file} {kind}: {why}; give what comes from {made}",
-            argument="path",
-            file=name,
-            details={"kind": kind, "why": error.why, "made": MADE_BY},
-        ) from None
+    with mended_by("give what comes from {}", MADE_BY):
+        found: Any = json_of(source, name)
     try:
         check_json(found)
     except InputError as error:

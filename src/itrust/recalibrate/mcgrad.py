@@ -20,11 +20,12 @@ from itrust._core import (
     Text,
     Whole,
     inside,
+    strict_json,
     unfit,
 )
 from itrust.data import Points, Sample
 from itrust.recalibrate.base import Recalibrator
-from itrust.recalibrate.saved import FLAG, MAX_BYTES, parsed
+from itrust.recalibrate.saved import FLAG, MAX_BYTES
 from itrust.recalibrate.trees import checked_trees
 
 FOLDS = 5  # of the cross-validation by which the package finds when to stop
@@ -123,7 +124,7 @@ class MCGrad(Recalibrator):
         return {"model": self.model_.serialize()}
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        facts = parsed(learned["model"], MODEL_PLACE)
+        facts = strict_json(learned["model"], MODEL_PLACE)
         if isinstance(facts, dict):
             facts.pop("params", None)  # settings of a fit; they are the package's own
         model = MODEL.read(facts, MODEL_PLACE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from itrust._core import InputError
+from itrust._core import InputError, json_of, mended_by
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
@@ -17,7 +17,7 @@ from itrust.recalibrate.multiclass.scaling import (
     TemperatureScaling,
     VectorScaling,
 )
-from itrust.recalibrate.saved import method_named, parsed, read_text
+from itrust.recalibrate.saved import CURE, method_named
 from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 
 METHODS: dict[str, type[Recalibrator]] = {
@@ -85,7 +85,8 @@ def load(path: str | Path) -> Recalibrator:
     )
     known = {method.__name__: method for method in methods}
     try:
-        facts = parsed(read_text(Path(path)))
+        with mended_by(*CURE):
+            facts = json_of(Path(path))
         return method_named(facts, known).from_dict(facts)
     except InputError as error:
         raise error.at(argument="path", file=str(path)) from None

@@ -1,13 +1,11 @@
-"""The text of a saved recalibration, read with bounds, and what every such file holds.
+"""What every saved recalibration holds.
 
-A file is data and never code. It is read as strict JSON: no entry twice, no NaN or Infinity, no
-numbers that overflow, at most `MAX_BYTES` of it.
+A file is data and never code. It is read as strict JSON (`json_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from itrust._core import (
@@ -20,18 +18,14 @@ from itrust._core import (
     ListOf,
     ListWith,
     Maybe,
-    NotJSONError,
     Number,
     OneWord,
     Record,
     SavedLevel,
     Text,
-    TooLargeError,
     Whole,
     did_you_mean,
-    json_text,
     shown,
-    strict_json,
     unfit,
 )
 
@@ -46,46 +40,6 @@ CURE = "fit again and write it with {}", Code("save", "--save")
 CLASSES = ListOf(SavedLevel(), at_least=2, at_most=100_000)
 
 Method = TypeVar("Method", bound=type)
-
-
-def read_text(path: Path) -> str:
-    """The text of a file of bounded size."""
-    try:
-        return json_text(path)
-    except TooLargeError:
-        raise InputError(
-            "{file} has more than {most} bytes, which no saved recalibration has; give a file that "
-            "{saved} wrote",
-            argument="path",
-            file=str(path),
-            details={"most": MAX_BYTES, "saved": Code("save()", "--save")},
-        ) from None
-    except NotJSONError as error:
-        raise _no_json(error, "it") from None
-
-
-def parsed(text: str, place: str = "it") -> Any:
-    """What strict JSON says; `place` is where the text stands."""
-    try:
-        return strict_json(text)
-    except NotJSONError as error:
-        raise _no_json(error, place) from None
-
-
-def _no_json(error: NotJSONError, place: str) -> InputError:
-    if error.is_damaged:
-        return InputError(
-            "it is damaged: {why}",
-            argument="path",
-            hint=CURE[0],
-            settings=CURE[1:],
-            details={"why": error.why},
-        )
-    return InputError(
-        "{place} is not JSON: {why}; give a file that {saved} wrote",
-        argument="path",
-        details={"place": place, "why": error.why, "saved": Code("save()", "--save")},
-    )
 
 
 def method_named(facts: Any, known: Mapping[str, Method]) -> Method:

@@ -29,17 +29,15 @@ from itrust._core import (
     ListWith,
     Made,
     Maybe,
-    NotJSONError,
     Number,
     OneKind,
     OneWord,
     Record,
     SavedLevel,
     Text,
-    TooLargeError,
     Whole,
     inside,
-    json_text,
+    json_of,
     member_of,
     mended_by,
     same_size,
@@ -206,21 +204,9 @@ def loaded_watch(path: Path) -> Watch:
     """Read a watch from a file."""
     try:
         with mended_by(*CURE):
-            return watch_of(strict_json(json_text(path)))
-    except (TooLargeError, NotJSONError) as error:
-        why = "it is larger than any watch"
-        if isinstance(error, NotJSONError):
-            why = f"it is not JSON: {error.why}"
-        raise InputError(
-            "{why}",
-            argument="path",
-            file=str(path),
-            hint=CURE[0],
-            settings=CURE[1:],
-            details={"why": why},
-        ) from None
+            return watch_of(json_of(path))
     except InputError as error:
-        raise (error if error.file else error.at(argument="path", file=str(path))) from None
+        raise error.at(argument="path", file=str(path)) from None
 
 
 def watch_of(facts: Any) -> Watch:

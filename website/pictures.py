@@ -80,7 +80,7 @@ def first_narrow(town: Town) -> Figure:
 
 def _story(town: Town, figure: Figure, panels: Any) -> Figure:
     overall, given, number = (panel.subplots() for panel in panels)
-    it.figures.ReliabilityDisplay(town.audit.overall.curve).plot(overall)
+    town.audit.overall.curve.plot(overall)
     overall.get_legend().remove()
     overall.set_title("")
     town.bias.curve("age", by="region").plot(ax=given)
@@ -109,7 +109,8 @@ def _story(town: Town, figure: Figure, panels: Any) -> Figure:
 
 def reliability(town: Town) -> Figure:
     """Observed rates against predictions."""
-    return it.figures.ReliabilityDisplay.from_sample(town.sample).figure_
+    figure: Figure = it.scores.reliability_curve(town.sample).plot(sample=town.sample).figure_
+    return figure
 
 
 def null(town: Town) -> Figure:

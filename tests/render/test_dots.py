@@ -1,6 +1,7 @@
 """Results that are names and numbers draw themselves, one row each."""
 
 import math
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -103,4 +104,21 @@ def test_a_comparison_without_tasks_shows_scores():
     display = two.plot()
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["one", "two"]
     assert len(display.axes_) == 3
+    mpl.pyplot.close("all")
+
+
+def test_an_audit_of_classes_shows_the_mean_bias_of_each():
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 300)
+    y = [int(np.random.default_rng([1, k]).choice(3, p=row)) for k, row in enumerate(p)]
+    rows = it.MulticlassSample(y, p, {"age": np.arange(300.0)})
+    display = it.audit(rows, draws=79, rng=0, charts=False).plot()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["0", "1", "2"]
+    assert "for all classes at once" in display.ax_.get_xlabel()
+    mpl.pyplot.close("all")
+
+
+def test_a_number_that_is_not_known_is_a_dash():
+    table = compared()
+    display = replace(table, recalibrations=(replace(table[0], ece=math.nan),)).plot()
+    assert "-" in [text.get_text() for text in display.axes_[1].texts]
     mpl.pyplot.close("all")

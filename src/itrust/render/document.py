@@ -257,10 +257,10 @@ def _text(value: str) -> str:
 def _picture(result: object) -> str:
     """The figure of a result as a small PNG; nothing where it has none, or without matplotlib."""
     try:
-        from itrust.render.figures import detached, draw
+        from itrust.render.figures import detached, draw, has_picture
     except ImportError:
         return ""
-    if draw.dispatch(type(result)) is draw.dispatch(object):
+    if not has_picture(result):
         return ""
     from PIL import Image  # with matplotlib, which needs it
 

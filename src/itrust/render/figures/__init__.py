@@ -1,28 +1,12 @@
-"""Pictures of what was found (matplotlib), in scikit-learn's Display convention.
+"""Pictures of results (matplotlib): `result.plot()` gives a `Display`, which keeps what it shows.
 
-Each display keeps its data: make one with `from_sample`, or hand the result in, then `.plot(ax=)`;
-`result.plot()` does the same. Nothing is computed while drawing. Colours are told apart by
-colour-blind people, and signs also by line style or marker, so that a print in grey can be read.
-Triangles mark what is shown to be miscalibrated, as on the page.
+Colours are told apart by colour-blind people, and signs also by line style or marker, so that a
+print in grey can be read. Triangles mark what is shown to be miscalibrated, as on the page.
 """
 
-from itrust.render.figures.calibration import DecisionDisplay, NullDisplay, ReliabilityDisplay
-from itrust.render.figures.curves import (
-    BiasCurveDisplay,
-    BiasMapDisplay,
-    CubicDisplay,
-    LocalBiasDisplay,
-)
-from itrust.render.figures.dots import DotsDisplay
-from itrust.render.figures.forests import (
-    AuditDisplay,
-    ComparisonDisplay,
-    DriftDisplay,
-    GroupDisplay,
-    SliceDisplay,
-    TaskDisplay,
-)
-from itrust.render.figures.overturn import RobustnessDisplay
+from itrust.render.figures import curves as curves
+from itrust.render.figures import evidence as evidence
+from itrust.render.figures import forests as forests
 from itrust.render.figures.style import BIAS as BIAS
 from itrust.render.figures.style import CYCLE as CYCLE
 from itrust.render.figures.style import FAINT as FAINT
@@ -38,25 +22,7 @@ from itrust.render.figures.style import UNDER as UNDER
 from itrust.render.figures.style import Display
 from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
-from itrust.render.figures.watch import WatchDisplay
+from itrust.render.figures.style import has_picture as has_picture
 
-__all__ = [
-    "AuditDisplay",
-    "BiasCurveDisplay",
-    "BiasMapDisplay",
-    "ComparisonDisplay",
-    "CubicDisplay",
-    "DecisionDisplay",
-    "Display",
-    "DotsDisplay",
-    "DriftDisplay",
-    "GroupDisplay",
-    "LocalBiasDisplay",
-    "NullDisplay",
-    "ReliabilityDisplay",
-    "RobustnessDisplay",
-    "SliceDisplay",
-    "TaskDisplay",
-    "WatchDisplay",
-]
+__all__ = ["Display"]
 __dir__ = __all__.copy  # what tab completion offers

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,10 +19,7 @@ from itrust.bias import (
     CubicFit,
     CurvePart,
     LocalBias,
-    bias_curve,
-    bias_map,
 )
-from itrust.data import Sample
 from itrust.render.figures.style import (
     BIAS,
     CYCLE,
@@ -43,8 +39,8 @@ from itrust.render.figures.style import (
     Display,
     bias_axis,
     date_ticks,
-    draw,
     in_legend,
+    paint,
     short,
     sign_words,
     signed,
@@ -54,324 +50,194 @@ MAX_POINTS = 4_000
 LONG_LABELS = 48  # characters on an axis above which they are turned
 
 
-@dataclass(eq=False)
-class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
-    """Bias along a covariate with its confidence band, one panel for each group.
+@paint.register
+def _(curve: BiasCurve, display: Display, ax: Axes | None) -> None:
+    """Bias along a covariate with its confidence band, one panel for each group."""
+    parts, own = curve.parts, ax is None
+    if own and len(parts) > 1:
+        across = 2 if len(parts) == 4 else min(len(parts), 3)
+        down = -(-len(parts) // across)
+        size = (3.3 * across + 0.6, 2.7 * down + 0.5)
+        panels = display.panels(None, size, (down, across), sharex=True, sharey=True)
+        for panel in panels[len(parts) :]:
+            panel.set_visible(False)
+        for panel in panels[max(len(parts) - across, 0) : len(parts)]:
+            panel.tick_params(labelbottom=True)
+            panel.set_xlabel(short(curve.axis.name, 40))
+        for panel in panels[: len(parts) : across]:
+            panel.set_ylabel(BIAS)
+    else:
+        panels = display.panels(ax, (6.2, 3.8)) * len(parts)
+    alone = panels[0] is not panels[-1] or len(parts) == 1
+    for k, (part, panel) in enumerate(zip(parts, panels, strict=False)):
+        _draw(curve, panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
+    _limits(curve, panels[0])
+    if panels[0] is panels[-1]:
+        panels[0].set(xlabel=short(curve.axis.name, 60), ylabel=BIAS)
+    if curve.axis.column.kind == "date":
+        date_ticks(panels[0].xaxis, curve.axis.column)
+    sign_words(panels[0])
+    cover = f"{100 * (1 - curve.bias.alpha):g} %"
+    title = f"Bias along {short(curve.axis.name, 40)}"
+    note = f"band: {cover} confidence, all points at once; ▲ ▼ shown to be miscalibrated"
+    if alone and len(parts) > 1:
+        display.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
+    else:
+        panels[0].set_title(f"{title}\n" if own else title, fontsize=11)
+        if own:  # it may be wider than axes that were given
+            at = panels[0].transAxes
+            panels[0].text(0, 1.02, note, transform=at, fontsize=8, color=FAINT)
+        if len(parts) > 1:
+            panels[0].legend(loc="best")
+    display.axes_ = list(dict.fromkeys(panels))
 
-    Triangles stand where the model is shown to be miscalibrated (adjusted p-values): up where it is
-    too low, down where it is too high. Curve and band break where too few rows are near.
 
-    Attributes
-    ----------
-    curve : BiasCurve
-        Of `bias_curve`.
-    """
-
-    curve: BiasCurve
-
-    @classmethod
-    def from_sample(
-        cls,
-        sample: Sample,
-        name: str,
-        by: str | Sequence[str] = (),
-        *,
-        ax: Axes | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Compute the bias along a covariate and draw it.
-
-        Parameters
-        ----------
-        sample : Sample
-            Labels, probabilities and covariates.
-        name : str
-            The covariate of the curve, or "prediction".
-        by : str or sequence of str
-            Covariates whose values make the groups; default: all rows in one.
-        ax : matplotlib axes, optional
-            Where to draw all groups; default: a new figure with a panel for each.
-        **settings : dict
-            Others of `bias_curve`.
-
-        Returns
-        -------
-        BiasCurveDisplay
-            Drawn. Curves in one figure share their axes, so that groups can be compared, and
-            `axes_` has the panels in the order of the groups.
-        """
-        return cls(bias_curve(sample, name, by, **settings)).plot(ax)
-
-    def _paint(self, ax: Axes | None) -> None:
-        parts, own = self.curve.parts, ax is None
-        if own and len(parts) > 1:
-            across = 2 if len(parts) == 4 else min(len(parts), 3)
-            down = -(-len(parts) // across)
-            size = (3.3 * across + 0.6, 2.7 * down + 0.5)
-            panels = self._panels(None, size, (down, across), sharex=True, sharey=True)
-            for panel in panels[len(parts) :]:
-                panel.set_visible(False)
-            for panel in panels[max(len(parts) - across, 0) : len(parts)]:
-                panel.tick_params(labelbottom=True)
-                panel.set_xlabel(short(self.curve.axis.name, 40))
-            for panel in panels[: len(parts) : across]:
-                panel.set_ylabel(BIAS)
-        else:
-            panels = self._panels(ax, (6.2, 3.8)) * len(parts)
-        alone = panels[0] is not panels[-1] or len(parts) == 1
-        for k, (part, panel) in enumerate(zip(parts, panels, strict=False)):
-            self._draw(panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
-        self._limits(panels[0])
-        if panels[0] is panels[-1]:
-            panels[0].set(xlabel=short(self.curve.axis.name, 60), ylabel=BIAS)
-        if self.curve.axis.column.kind == "date":
-            date_ticks(panels[0].xaxis, self.curve.axis.column)
-        sign_words(panels[0])
-        cover = f"{100 * (1 - self.curve.bias.alpha):g} %"
-        title = f"Bias along {short(self.curve.axis.name, 40)}"
-        note = f"band: {cover} confidence, all points at once; ▲ ▼ shown to be miscalibrated"
-        if alone and len(parts) > 1:
-            self.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
-        else:
-            panels[0].set_title(f"{title}\n" if own else title, fontsize=11)
-            if own:  # it may be wider than axes that were given
-                at = panels[0].transAxes
-                panels[0].text(0, 1.02, note, transform=at, fontsize=8, color=FAINT)
-            if len(parts) > 1:
-                panels[0].legend(loc="best")
-        self.axes_ = list(dict.fromkeys(panels))
-
-    def _draw(self, ax: Axes, part: CurvePart, color: str, style: str, alone: bool) -> None:
-        ax.fill_between(
-            part.grid, part.band.lower, part.band.upper, color=color, alpha=0.14, linewidth=0
-        )
-        style = "-" if alone else style
-        if not part.known:
-            if alone:
-                ax.text(0.5, 0.6, "too few rows", transform=ax.transAxes, ha="center", color=FAINT)
-                ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
-            return
-        ax.plot(part.grid, part.values, color=color, linestyle=style, label=in_legend(part.group))
-        flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
-        for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
-            told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
-            ax.plot(part.grid, told, marker, color=tone if alone else color, markersize=5.5)
-        bias_axis(ax)
-        if alone and part.group != ALL_ROWS:
+def _draw(curve: BiasCurve, ax: Axes, part: CurvePart, color: str, style: str, alone: bool) -> None:
+    ax.fill_between(
+        part.grid, part.band.lower, part.band.upper, color=color, alpha=0.14, linewidth=0
+    )
+    style = "-" if alone else style
+    if not part.known:
+        if alone:
+            ax.text(0.5, 0.6, "too few rows", transform=ax.transAxes, ha="center", color=FAINT)
             ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
-
-    def _limits(self, ax: Axes) -> None:
-        """Room for curves and most of the bands; where bands burst, they run out of sight."""
-        parts = self.curve.parts
-        values = np.concatenate([part.values for part in parts])
-        ends = np.concatenate([np.abs([p.band.lower, p.band.upper]).ravel() for p in parts])
-        known = ends[np.isfinite(ends)]
-        if known.size:
-            reach = max(float(np.nanmax(np.abs(values))), float(np.quantile(known, 0.9)), 0.02)
-            ax.set_ylim(-1.15 * reach, 1.15 * reach)
-
-
-@dataclass(eq=False)
-class CubicDisplay(Display, shows=CubicFit, made_by="LocalBias.cubic"):
-    """The paper's picture: cubic fits of the local bias against a covariate, by group.
-
-    Attributes
-    ----------
-    fit : CubicFit
-        Of `LocalBias.cubic`.
-    """
-
-    fit: CubicFit
-
-    @classmethod
-    def from_bias(
-        cls, bias: LocalBias, name: str, by: str | Sequence[str] = (), *, ax: Axes | None = None
-    ) -> Self:
-        """Fit cubics to a local bias at hand and draw them.
-
-        Parameters
-        ----------
-        bias : LocalBias
-            Of `local_bias`.
-        name : str
-            The covariate to draw along.
-        by : str or sequence of str
-            Covariates whose values make the groups; default: one group.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-
-        Returns
-        -------
-        CubicDisplay
-            Drawn.
-        """
-        LocalBiasDisplay(bias)  # which refuses what is none
-        return cls(bias.cubic(name, by)).plot(ax)
-
-    def _paint(self, ax: Axes | None) -> None:
-        [ax] = self._panels(ax, (6.8, 4.4))
-        order = sorted([group.group for group in self.fit.groups] + [*self.fit.left_out])
-        for group in self.fit.groups:
-            k = order.index(group.group)  # as in the curves, whoever is left out
-            color, grid = (
-                CYCLE[k % len(CYCLE)],
-                np.linspace(group.covariate.min(), group.covariate.max(), 200),
-            )
-            faint: dict[str, Any] = {"s": 9, "alpha": 0.25, "linewidths": 0}
-            marker = MARKERS[k % len(MARKERS)]
-            ax.scatter(group.covariate, group.values, color=color, marker=marker, **faint)
-            line = ax.plot(grid, group.at(grid), STYLES[k % 4], color=color, linewidth=2)
-            line[0].set_label(in_legend(group.group))
-        bias_axis(ax)
-        ax.set(xlabel=short(self.fit.name, 60), ylabel=BIAS)
-        ax.set_title(f"Local bias against {short(self.fit.name, 30)}: cubic fits, no error control")
-        ax.legend(loc="lower left")
-        sign_words(ax, "right")
+        return
+    ax.plot(part.grid, part.values, color=color, linestyle=style, label=in_legend(part.group))
+    flagged = np.nan_to_num(part.pvalues, nan=1.0) <= curve.bias.alpha
+    for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
+        told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
+        ax.plot(part.grid, told, marker, color=tone if alone else color, markersize=5.5)
+    bias_axis(ax)
+    if alone and part.group != ALL_ROWS:
+        ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
 
 
-@dataclass(eq=False)
-class LocalBiasDisplay(Display, shows=LocalBias, made_by="local_bias"):
-    """The local bias of all points against their prediction; triangles: shown to be miscalibrated.
+def _limits(curve: BiasCurve, ax: Axes) -> None:
+    """Room for curves and most of the bands; where bands burst, they run out of sight."""
+    parts = curve.parts
+    values = np.concatenate([part.values for part in parts])
+    ends = np.concatenate([np.abs([p.band.lower, p.band.upper]).ravel() for p in parts])
+    known = ends[np.isfinite(ends)]
+    if known.size:
+        reach = max(float(np.nanmax(np.abs(values))), float(np.quantile(known, 0.9)), 0.02)
+        ax.set_ylim(-1.15 * reach, 1.15 * reach)
 
-    Attributes
-    ----------
-    bias : LocalBias
-        Of `local_bias`; at most 4,000 points are drawn, at regular distances.
-    """
 
-    bias: LocalBias
-
-    def _paint(self, ax: Axes | None) -> None:
-        [ax] = self._panels(ax, (6.8, 4.4))
-        bias = self.bias
-        step = -(-len(bias) // MAX_POINTS)
-        drawn = np.zeros(len(bias), dtype=bool)
-        drawn[::step] = True
-        calm = drawn & bias.known & ~bias.flagged
-        kinds = (
-            (calm, PALE, NOT_SHOWN, "not shown to be miscalibrated", 9, 1.0),
-            (bias.flagged & (bias.values > 0), LOW, SHOWN_LOW, "too low", 16, 0.75),
-            (bias.flagged & (bias.values < 0), HIGH, SHOWN_HIGH, "too high", 16, 0.75),
+@paint.register
+def _(fit: CubicFit, display: Display, ax: Axes | None) -> None:
+    """The paper's picture: cubic fits of the local bias against a covariate, by group."""
+    [ax] = display.panels(ax, (6.8, 4.4))
+    order = sorted([group.group for group in fit.groups] + [*fit.left_out])
+    for group in fit.groups:
+        k = order.index(group.group)  # as in the curves, whoever is left out
+        color, grid = (
+            CYCLE[k % len(CYCLE)],
+            np.linspace(group.covariate.min(), group.covariate.max(), 200),
         )
-        for marked, color, marker, words, size, alpha in kinds:
-            rows = np.flatnonzero(marked & drawn)
-            if rows.size:
-                share = marked.mean() if marked is not calm else (bias.known & ~bias.flagged).mean()
-                looks: dict[str, Any] = {"s": size, "color": color, "marker": marker}
-                looks |= {"alpha": alpha, "linewidths": 0, "rasterized": True}
-                label = f"{words} ({100 * share:.0f} % of points)"
-                ax.scatter(bias.points.p[rows], bias.values[rows], label=label, **looks)
-        bias_axis(ax)
-        ax.set(xlabel="prediction", ylabel=f"local {BIAS}")
-        ax.set_title(f"Local bias at {len(bias):,} points")
-        low, high = ax.get_ylim()
-        ax.set_ylim(min(low, -0.02) * 1.15, max(high, 0.02) * 1.25)
-        ax.legend(loc="upper right", markerscale=1.4, handletextpad=0.2)
-        sign_words(ax)
+        faint: dict[str, Any] = {"s": 9, "alpha": 0.25, "linewidths": 0}
+        marker = MARKERS[k % len(MARKERS)]
+        ax.scatter(group.covariate, group.values, color=color, marker=marker, **faint)
+        line = ax.plot(grid, group.at(grid), STYLES[k % 4], color=color, linewidth=2)
+        line[0].set_label(in_legend(group.group))
+    bias_axis(ax)
+    ax.set(xlabel=short(fit.name, 60), ylabel=BIAS)
+    ax.set_title(f"Local bias against {short(fit.name, 30)}: cubic fits, no error control")
+    ax.legend(loc="lower left")
+    sign_words(ax, "right")
 
 
-@draw.register
-def _draw_local_bias(
-    result: LocalBias,
-    ax: Axes | None = None,
+@paint.register
+def _(
+    bias: LocalBias,
+    display: Display,
+    ax: Axes | None,
     *,
     name: str | None = None,
     by: str | Sequence[str] = (),
-) -> Display:
-    if name is None:
-        return LocalBiasDisplay(result).plot(ax)
-    return CubicDisplay.from_bias(result, name, by, ax=ax)
+) -> None:
+    """The local bias of all points against their prediction; with a name, cubic fits along it."""
+    if name is not None:
+        paint(bias.cubic(name, by), display, ax)
+        return
+    [ax] = display.panels(ax, (6.8, 4.4))
+    step = -(-len(bias) // MAX_POINTS)
+    drawn = np.zeros(len(bias), dtype=bool)
+    drawn[::step] = True
+    calm = drawn & bias.known & ~bias.flagged
+    kinds = (
+        (calm, PALE, NOT_SHOWN, "not shown to be miscalibrated", 9, 1.0),
+        (bias.flagged & (bias.values > 0), LOW, SHOWN_LOW, "too low", 16, 0.75),
+        (bias.flagged & (bias.values < 0), HIGH, SHOWN_HIGH, "too high", 16, 0.75),
+    )
+    for marked, color, marker, words, size, alpha in kinds:
+        rows = np.flatnonzero(marked & drawn)
+        if rows.size:
+            share = marked.mean() if marked is not calm else (bias.known & ~bias.flagged).mean()
+            looks: dict[str, Any] = {"s": size, "color": color, "marker": marker}
+            looks |= {"alpha": alpha, "linewidths": 0, "rasterized": True}
+            label = f"{words} ({100 * share:.0f} % of points)"
+            ax.scatter(bias.points.p[rows], bias.values[rows], label=label, **looks)
+    bias_axis(ax)
+    ax.set(xlabel="prediction", ylabel=f"local {BIAS}")
+    ax.set_title(f"Local bias at {len(bias):,} points")
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, -0.02) * 1.15, max(high, 0.02) * 1.25)
+    ax.legend(loc="upper right", markerscale=1.4, handletextpad=0.2)
+    sign_words(ax)
 
 
-@dataclass(eq=False)
-class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
-    """Bias over two covariates.
-
-    Triangles stand in cells where the model is shown to be miscalibrated: up where it is too low,
-    down where it is too high. Where too few rows are near, the map is blank.
-
-    Attributes
-    ----------
-    map : BiasMap
-        Of `bias_map`.
-    """
-
-    map: BiasMap
-
-    @classmethod
-    def from_sample(
-        cls, sample: Sample, first: str, second: str, *, ax: Axes | None = None, **settings: Any
-    ) -> Self:
-        """Compute the bias over two covariates and draw it.
-
-        Parameters
-        ----------
-        sample : Sample
-            Labels, probabilities and covariates.
-        first, second : str
-            The covariates across and up, or "prediction".
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        **settings : dict
-            Others of `bias_map`.
-
-        Returns
-        -------
-        BiasMapDisplay
-            Drawn.
-        """
-        return cls(bias_map(sample, first, second, **settings)).plot(ax)
-
-    def _paint(self, ax: Axes | None) -> None:
-        [ax] = self._panels(ax, (6.6, 4.6))
-        across, up = self.map.axes
-        reach = max(float(np.nanmax(np.abs(self.map.values), initial=0.0)), 0.02)
-        edges = [_cell_edges(axis.positions) for axis in (across, up)]
-        mesh = ax.pcolormesh(
-            *edges,
-            np.ma.masked_invalid(self.map.values),
-            cmap=LinearSegmentedColormap.from_list("bias", SIZES),
-            norm=TwoSlopeNorm(0.0, -reach, reach),
-            rasterized=True,
-        )
-        flagged, values = self.map.flagged, self.map.values
-        low, high = flagged & (values > 0), flagged & (values < 0)
-        dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
-        for shown, marker in ((low, SHOWN_LOW), (high, SHOWN_HIGH)):
-            for inside, color in ((shown & dark, "white"), (shown & ~dark, INK)):
-                rows, columns = np.nonzero(inside)
-                x, y = across.positions[columns], up.positions[rows]
-                ax.plot(x, y, marker, markersize=3.4, color=color)
-        bar = self.figure_.colorbar(mesh, ax=ax, format=FuncFormatter(signed), pad=0.02)
-        bar.set_label(f"{OVER}  ←  bias  →  {UNDER}", fontsize="small")
-        bar.outline.set_visible(False)
-        for axis, one, name in ((ax.xaxis, across, "x"), (ax.yaxis, up, "y")):
-            if one.labels:
-                axis.set_ticks(one.positions, [short(label, 18) for label in one.labels])
-            elif one.column.kind == "date":
-                date_ticks(axis, one.column)
-            ax.set(**{f"{name}label": short(one.name, 40)})
-        if up.labels:
-            ax.invert_yaxis()  # the first level on top, as in tables
-        if across.labels and sum(map(len, across.labels)) > LONG_LABELS:
-            ax.tick_params(axis="x", rotation=35)
-        handles = [
-            Line2D([], [], linestyle="none", marker=marker, color=INK, label=words)
-            for shown, marker, words in ((low, SHOWN_LOW, UNDER), (high, SHOWN_HIGH, OVER))
-            if shown.any()
-        ]
-        told = "▲ ▼ shown to be miscalibrated" if handles else "nowhere shown to be miscalibrated"
-        ax.legend(
-            handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(0, 1.0),
-            ncols=2,
-            borderaxespad=0.2,
-            title=f"Bias over {short(across.name, 24)} and {short(up.name, 24)}\n({told}; "
-            f"blank: too few rows)",
-            alignment="left",
-            title_fontsize="small",
-        )
+@paint.register
+def _(result: BiasMap, display: Display, ax: Axes | None) -> None:
+    """Bias over two covariates; where too few rows are near, the map is blank."""
+    [ax] = display.panels(ax, (6.6, 4.6))
+    across, up = result.axes
+    reach = max(float(np.nanmax(np.abs(result.values), initial=0.0)), 0.02)
+    edges = [_cell_edges(axis.positions) for axis in (across, up)]
+    mesh = ax.pcolormesh(
+        *edges,
+        np.ma.masked_invalid(result.values),
+        cmap=LinearSegmentedColormap.from_list("bias", SIZES),
+        norm=TwoSlopeNorm(0.0, -reach, reach),
+        rasterized=True,
+    )
+    flagged, values = result.flagged, result.values
+    low, high = flagged & (values > 0), flagged & (values < 0)
+    dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
+    for shown, marker in ((low, SHOWN_LOW), (high, SHOWN_HIGH)):
+        for inside, color in ((shown & dark, "white"), (shown & ~dark, INK)):
+            rows, columns = np.nonzero(inside)
+            x, y = across.positions[columns], up.positions[rows]
+            ax.plot(x, y, marker, markersize=3.4, color=color)
+    bar = display.figure_.colorbar(mesh, ax=ax, format=FuncFormatter(signed), pad=0.02)
+    bar.set_label(f"{OVER}  ←  bias  →  {UNDER}", fontsize="small")
+    bar.outline.set_visible(False)
+    for axis, one, name in ((ax.xaxis, across, "x"), (ax.yaxis, up, "y")):
+        if one.labels:
+            axis.set_ticks(one.positions, [short(label, 18) for label in one.labels])
+        elif one.column.kind == "date":
+            date_ticks(axis, one.column)
+        ax.set(**{f"{name}label": short(one.name, 40)})
+    if up.labels:
+        ax.invert_yaxis()  # the first level on top, as in tables
+    if across.labels and sum(map(len, across.labels)) > LONG_LABELS:
+        ax.tick_params(axis="x", rotation=35)
+    handles = [
+        Line2D([], [], linestyle="none", marker=marker, color=INK, label=words)
+        for shown, marker, words in ((low, SHOWN_LOW, UNDER), (high, SHOWN_HIGH, OVER))
+        if shown.any()
+    ]
+    told = "▲ ▼ shown to be miscalibrated" if handles else "nowhere shown to be miscalibrated"
+    ax.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=2,
+        borderaxespad=0.2,
+        title=f"Bias over {short(across.name, 24)} and {short(up.name, 24)}\n({told}; "
+        f"blank: too few rows)",
+        alignment="left",
+        title_fontsize="small",
+    )
 
 
 def _cell_edges(positions: FloatArray) -> FloatArray:

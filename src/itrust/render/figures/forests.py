@@ -1,24 +1,35 @@
-"""Values with intervals: groups, slices, tasks, comparisons, changes, and an audit on one sheet."""
+"""Names and numbers, one a row: forests of biases, dots of others, and an audit on one sheet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from functools import singledispatch
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
 from itrust._core import rounded
-from itrust.auditing import Audit, Change, ComparedValue, Comparison, Drift, ModelReport
-from itrust.bias import GroupTable, SliceTable, bias_groups, bias_slices
-from itrust.calibration import Finding
-from itrust.data import Sample
-from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
-from itrust.render.figures.dots import DotsDisplay
+from itrust.auditing import (
+    Audit,
+    Change,
+    ClassMatrix,
+    ComparedValue,
+    Comparison,
+    Drift,
+    ModelReport,
+)
+from itrust.balance import Resemblance
+from itrust.bias import GroupTable, SliceTable
+from itrust.calibration import Detectable, Finding, MulticlassResult, SampleSize
+from itrust.recalibrate import RecalibrationTable
+from itrust.render.document import number
 from itrust.render.figures.style import (
     BIAS,
+    CYCLE,
     FAINT,
     HIGH,
     INK,
@@ -33,16 +44,209 @@ from itrust.render.figures.style import (
     beside_axes,
     in_two_lines,
     new_figure,
+    paint,
     rows_of_names,
     short,
     signed,
 )
+from itrust.render.text.balance import difference_words
 from itrust.render.text.bias import rows_of
 from itrust.render.text.comparisons import change_title
-from itrust.render.text.tasks import task_title
-from itrust.tasks import TaskResult
+from itrust.render.text.tasks import WAYS, task_title
+from itrust.tasks import Estimate, TaskEstimate, TaskEstimates, TaskResult
 
 MAX_PARTS = 6
+ROOM = 0.3  # inches a row
+MAX_PAIRS = 10  # pairs of groups, those where the least is seen
+USUAL_ALPHA = 0.05  # marked among p-values, for orientation
+P_TICKS = (1e-4, 0.001, 0.01, 0.05, 0.2, 1.0)
+STEM, DOT, GUIDE = CYCLE[4], CYCLE[1], "#ececec"
+
+
+class Panel(NamedTuple):
+    """Numbers of all rows, and how they are drawn."""
+
+    label: str
+    values: Sequence[float]
+    ends: Sequence[tuple[float, float]] | None = None
+    written: Callable[[float], str] = "{:.4g}".format
+    from_zero: bool = False
+    scale: str = "linear"
+
+
+class Dots(NamedTuple):
+    """A title, the names of the rows, the numbers, and where a new family of rows begins."""
+
+    title: str
+    names: Sequence[str]
+    panels: Sequence[Panel]
+    breaks: Sequence[int] = ()
+
+
+@singledispatch
+def dots_of(result: Any) -> Dots:
+    """Take names and numbers out of a result."""
+    raise TypeError(f"nothing says which numbers of a {type(result).__name__} are drawn")
+
+
+@dots_of.register
+def _(result: Detectable) -> Dots:
+    shown = (*result.regions, *result.worst_pairs[:MAX_PAIRS])
+    shifts = Panel(
+        f"smallest bias seen, with power {result.power:g} at alpha {result.alpha:g}",
+        [region.shift for region in shown],
+        written=_size,
+        from_zero=True,
+    )
+    title = f"What {result.n:,} rows would show"
+    names = [str(region.where) for region in shown]
+    return Dots(title, names, [shifts], _families(region.where.names for region in shown))
+
+
+@dots_of.register
+def _(result: SampleSize) -> Dots:
+    rows = Panel(
+        f"rows that show a bias of {result.bias:g}, with power {result.power:g} "
+        f"at alpha {result.alpha:g}",
+        [*result.by_region.values()],
+        written=lambda value: f"{math.ceil(value):,}",
+        scale="log",
+    )
+    return Dots(f"{result.rows:,} labelled rows are needed", [*result.by_region], [rows])
+
+
+@dots_of.register
+def _(result: MulticlassResult) -> Dots:
+    parts = (result.together, *result.classes)
+    panel = _pvalues("adjusted p-value", [part.pvalue for part in parts])
+    return Dots("Calibration by class", [str(part.name) for part in parts], [panel], [1])
+
+
+@dots_of.register
+def _(result: TaskEstimate) -> Dots:
+    ways = result.ways
+    some = f"{result.size - result.excluded:,} of " if result.excluded else ""
+    title = f"{result.task}: {some}{result.size:,} rows without labels, {result.n:,} with"
+    label = f"estimate, {100 * (1 - result.alpha):g} % interval"
+    return Dots(
+        str(result.task) if len(title) > 70 else title,
+        [
+            f"{WAYS[name]}{' (recommended)' * (name == result.best_way)}\n{_assumed(way)}"
+            for name, way in ways.items()
+        ],
+        [_estimates(label, [*ways.values()])],
+    )
+
+
+@dots_of.register
+def _(result: TaskEstimates) -> Dots:
+    """What to report over the plug-in, so that numbers of any size stand on one axis."""
+    told = [(own, own.best) for own in result.estimates if own.best is not None]
+    panel = Panel(
+        "to report less plug-in, in standard errors",
+        [_over_plugin(own, best, best.value) for own, best in told],
+        [
+            (_over_plugin(own, best, best.lower), _over_plugin(own, best, best.upper))
+            for own, best in told
+        ],
+        "{:+.1f}".format,
+    )
+    names = [textwrap.fill(f"{own.task}", 44) for own, _ in told]
+    return Dots(f"{len(told)} of {len(result)} numbers can be reported", names, [panel])
+
+
+def _over_plugin(own: TaskEstimate, best: Estimate, value: float) -> float:
+    return (value - own.plugin.value) / best.stderr if best.stderr > 0 else 0.0
+
+
+@dots_of.register
+def _(result: Resemblance) -> Dots:
+    """Differences in standard deviations that permuted rows have."""
+    told = result.compared
+    panel = Panel(
+        "labelled rows less population, in standard errors",
+        [one.z for one in told],
+        [(min(one.z, 0.0), max(one.z, 0.0)) for one in told],
+        "{:+.1f}".format,
+    )
+    verdict = "differ" if result.differs else "show no difference"
+    title = f"Labelled rows and population {verdict}, p = {result.pvalue:.3g}"
+    return Dots(title, [textwrap.fill(difference_words(one), 44) for one in told], [panel])
+
+
+@dots_of.register
+def _(result: RecalibrationTable) -> Dots:
+    title = f"Recalibration, judged on {result.test_rows:,} other rows"
+    return _scores(title, [*result], _errors([*result]), [1])
+
+
+@dots_of.register
+def _(result: Comparison) -> Dots:
+    title = f"{len(result.models)} models on the same {result.n:,} rows"
+    return _scores(title, result.models, _errors(result.models))
+
+
+def _errors(rows: Sequence[Any]) -> Panel:
+    return Panel("ECE", [row.ece for row in rows], written="{:.3f}".format, from_zero=True)
+
+
+def _scores(title: str, rows: Sequence[Any], second: Panel, breaks: Sequence[int] = ()) -> Dots:
+    brier = Panel("Brier score", [row.brier for row in rows], written="{:.4f}".format)
+    pvalues = _pvalues("p given the covariates", [row.test.pvalue for row in rows])
+    return Dots(title, [row.name for row in rows], [brier, second, pvalues], breaks)
+
+
+@dots_of.register
+def _(result: Audit) -> Dots:
+    means = [part.mean for part in result.parts]
+    panel = Panel(
+        f"observed - predicted, {100 * (1 - result.alpha):g} % for all classes at once",
+        [own.observed - own.predicted for own in means],
+        [(own.lower, own.upper) for own in means],
+        "{:+.3f}".format,
+    )
+    title = f"{result.verdict}: {result.n:,} rows, {len(result.classes)} classes"
+    return Dots(title, [str(part.name) for part in result.parts], [panel])
+
+
+@dots_of.register
+def _(result: ClassMatrix) -> Dots:
+    """The pairs that stand out most."""
+    order = sorted(result.pairs, key=lambda pair: (pair.pvalue, -abs(pair.given - pair.expected)))
+    told = order[:MAX_PAIRS]
+    panel = Panel(
+        "probability given less expected",
+        [pair.given - pair.expected for pair in told],
+        [(pair.lower, pair.upper) for pair in told],
+        "{:+.3f}".format,
+    )
+    names = [f"rows of {pair.label} give {pair.taken_for}" for pair in told]
+    return Dots("Which class is taken for which", names, [panel])
+
+
+def _assumed(way: Estimate) -> str:
+    return textwrap.fill(f"if {way.assumes.value}", 36)
+
+
+def _pvalues(label: str, values: Sequence[float]) -> Panel:
+    return Panel(label, values, written="{:.3g}".format, scale="p")
+
+
+def _estimates(label: str, ways: Sequence[Estimate]) -> Panel:
+    ends = [(w.lower, w.upper) for w in ways]
+    # All of them with the digits of the widest interval, so that they can be compared.
+    widest = max(ends, key=lambda pair: pair[1] - pair[0])
+    return Panel(label, [w.value for w in ways], ends, lambda value: rounded(value, *widest))
+
+
+def _size(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "not seen"
+
+
+def _families(names: Iterable[frozenset[str]]) -> list[int]:
+    """Rows where what they are about changes: all rows, each covariate, pairs."""
+    kinds = [tuple(sorted(found)) if len(found) < 2 else ("pair", "of groups") for found in names]
+    return [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
 
 
 class Bar(NamedTuple):
@@ -86,110 +290,92 @@ def forest(ax: Axes, bars: Sequence[Bar], alpha: float, unit: str = BIAS) -> Non
         ax.text(0.51, 1.01, f"{UNDER} ▶", ha="left", color=LOW, **place)
 
 
-@dataclass(eq=False)
-class GroupDisplay(Display, shows=GroupTable, made_by="bias_groups"):
-    """Bias of groups with intervals: a forest plot.
-
-    A marker is a filled triangle where the p-value is at most `alpha`: up if the model is too low,
-    down if it is too high.
-
-    Attributes
-    ----------
-    table : GroupTable
-        Of `bias_groups`.
-    max_groups : int
-        Groups that are drawn; a note counts the others.
-    """
-
-    table: GroupTable
-    max_groups: int = 40
-
-    @classmethod
-    def from_sample(
-        cls, sample: Sample, *names: str, ax: Axes | None = None, **settings: Any
-    ) -> Self:
-        """Compute the bias by group and draw it.
-
-        Parameters
-        ----------
-        sample : Sample
-            Labels, probabilities and covariates.
-        *names : str
-            Covariates that make the groups.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        **settings : dict
-            Others of `bias_groups`.
-
-        Returns
-        -------
-        GroupDisplay
-            Drawn.
-        """
-        return cls(bias_groups(sample, *names, **settings)).plot(ax)
-
-    def _paint(self, ax: Axes | None) -> None:
-        groups = self.table.groups[: self.max_groups]
-        labels = [
-            f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups
-        ]
-        lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
-        [panel] = self._panels(ax, (7.6, 1.3 + 0.29 * lines))
-        forest(panel, biases(labels, groups), self.table.alpha)
-        together = "for all groups at once" if self.table.simultaneous else "each alone"
-        cover = f"{100 * (1 - self.table.alpha):g} %"
-        left = len(self.table.groups) - len(groups)
-        more = f"; {left:,} more groups not drawn" if left else ""
-        self._titled(f"Bias by group, {cover} intervals ({together}{more})", ax)
+def _dots(result: Any, display: Display, ax: Axes | None) -> None:
+    """Names and numbers, one a row, with intervals where there are any."""
+    title, names, panels, breaks = dots_of(result)
+    lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
+    width = 6.6 if len(panels) == 1 else 3.0 + 2.4 * len(panels)
+    size = (width, 1.15 + ROOM * lines)
+    for axes, panel in zip(
+        display.panels(ax, size, (1, len(panels)), sharey=True), panels, strict=False
+    ):
+        _paint_panel(axes, panel, breaks)
+    rows_of_names(display.ax_, ["\n".join(map(short, name.split("\n"))) for name in names])
+    display.titled(short(title, 80), ax)
 
 
-@dataclass(eq=False)
-class SliceDisplay(Display, shows=SliceTable, made_by="bias_slices"):
-    """Slices with their bias, intervals and p-values; filled ones are confirmed.
+def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
+    finite = [value for value in panel.values if math.isfinite(value)]
+    _scaled(ax, panel, finite)
+    left = ax.get_xlim()[0]
+    for k, value in enumerate(panel.values):
+        known = math.isfinite(value)
+        if not panel.from_zero:
+            ax.axhline(k, color=GUIDE, linewidth=0.8, zorder=0)
+        elif known:
+            ax.plot([left, value], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
+        if panel.ends is not None:
+            ax.plot(panel.ends[k], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
+        ax.plot([value if known else math.nan], [k], "o", color=DOT, markersize=6, zorder=3)
+        text = panel.written(value) if known or panel.written is _size else number(value)
+        beside_axes(ax, k, text, INK if known else FAINT)
+    for row in breaks:
+        ax.axhline(row - 0.5, color=PALE, linewidth=0.8, zorder=0)
+    ax.set_xlabel(panel.label)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
 
-    Attributes
-    ----------
-    table : SliceTable
-        Of `bias_slices`.
-    max_slices : int
-        Slices that are drawn.
-    """
 
-    table: SliceTable
-    max_slices: int = 12
+def _scaled(ax: Axes, panel: Panel, finite: list[float]) -> None:
+    """Set limits and ticks before anything is drawn."""
+    if panel.scale == "p":
+        ax.set_xscale("log")
+        ax.set_xlim(min([P_TICKS[1], *finite]) * 0.7, 1.3)
+        ax.set_xticks(P_TICKS, map("{:g}".format, P_TICKS))
+        ax.minorticks_off()
+        ax.axvline(USUAL_ALPHA, color=FAINT, linewidth=0.8, linestyle="--", zorder=1)
+    elif panel.scale == "log":
+        ax.set_xscale("log")
+        ax.set_xlim(min(finite, default=1.0) / 2, max(finite, default=10.0) * 1.5)
+        ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
+        ax.minorticks_off()
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    else:
+        ends = [end for pair in panel.ends or () for end in pair if math.isfinite(end)]
+        reach = [*finite, *ends, *([0.0] if panel.from_zero else [])]
+        low, high = min(reach, default=0.0), max(reach, default=1.0)
+        room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+        ax.set_xlim(low - (0.0 if panel.from_zero else room), high + room)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
 
-    @classmethod
-    def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
-        """Search for slices and draw them, those that were not confirmed with open markers.
 
-        Intervals and p-values are those of the half that judged, not of the half that was searched.
+@paint.register
+def _(table: GroupTable, display: Display, ax: Axes | None, *, max_groups: int = 40) -> None:
+    """Bias of groups with intervals; filled triangles: the interval excludes 0."""
+    groups = table.groups[:max_groups]
+    labels = [f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups]
+    lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
+    [panel] = display.panels(ax, (7.6, 1.3 + 0.29 * lines))
+    forest(panel, biases(labels, groups), table.alpha)
+    together = "for all groups at once" if table.simultaneous else "each alone"
+    cover = f"{100 * (1 - table.alpha):g} %"
+    left = len(table.groups) - len(groups)
+    more = f"; {left:,} more groups not drawn" if left else ""
+    display.titled(f"Bias by group, {cover} intervals ({together}{more})", ax)
 
-        Parameters
-        ----------
-        sample : Sample
-            One half of its rows is searched, the other judges.
-        ax : matplotlib axes, optional
-            The axes to draw into; default: new ones, as high as the slices need.
-        **settings : dict
-            Those of `bias_slices`.
 
-        Returns
-        -------
-        SliceDisplay
-            Drawn.
-        """
-        return cls(bias_slices(sample, **settings)).plot(ax)
-
-    def _paint(self, ax: Axes | None) -> None:
-        slices = self.table.slices[: self.max_slices]
-        [panel] = self._panels(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
-        if slices:
-            labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
-            forest(panel, biases(labels, slices), self.table.alpha)
-        else:
-            _words_alone(panel, "no rule stands out")
-        confirmed = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on other rows"
-        self._titled(f"Slices: {confirmed}", ax)
+@paint.register
+def _(table: SliceTable, display: Display, ax: Axes | None, *, max_slices: int = 12) -> None:
+    """Slices with their bias, intervals and p-values; filled ones are confirmed."""
+    slices = table.slices[:max_slices]
+    [panel] = display.panels(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
+    if slices:
+        labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
+        forest(panel, biases(labels, slices), table.alpha)
+    else:
+        _words_alone(panel, "no rule stands out")
+    confirmed = f"{len(table.confirmed)} of {len(table)} confirmed on other rows"
+    display.titled(f"Slices: {confirmed}", ax)
 
 
 def _words_alone(ax: Axes, words: str) -> None:
@@ -197,42 +383,31 @@ def _words_alone(ax: Axes, words: str) -> None:
     ax.set_axis_off()
 
 
-@dataclass(eq=False)
-class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
-    """What several models do to the user's numbers: bias with interval, a panel for each task.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        Of `compare`. Without tasks, scores and p-values are shown.
-    """
-
-    comparison: Comparison
-
-    def _paint(self, ax: Axes | None) -> None:
-        models = self.comparison.models
-        if not models[0].tasks:
-            scores = DotsDisplay(self.comparison).plot(ax)
-            self.figure_, self.ax_, self.axes_ = scores.figure_, scores.ax_, scores.axes_
-            return
-        count = len(models[0].tasks)
-        size = (7.6, (1.2 + 0.5 * len(models)) * count)
-        for k, panel in enumerate(self._panels(ax, size, (count, 1))):
-            results = [model.tasks[k] for model in models]
-            bars = biases(map(_scored, models), results)
-            forest(panel, bars, self.comparison.alpha)
-            panel.annotate(
-                short(results[0].name, 76),
-                (0.01, 1.0),
-                xytext=(0, 20),
-                xycoords=("figure fraction", "axes fraction"),
-                textcoords="offset points",
-                fontweight="bold",
-                fontsize=9,
-                annotation_clip=False,
-            )
-            told = f"{results[0].from_labels:.4g} with labels"
-            panel.set_xlabel(f"bias: {told} \N{MINUS SIGN} with probabilities")
+@paint.register
+def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
+    """What models do to the user's numbers, a panel for each task; without tasks, scores."""
+    models = comparison.models
+    if not models[0].tasks:
+        _dots(comparison, display, ax)
+        return
+    count = len(models[0].tasks)
+    size = (7.6, (1.2 + 0.5 * len(models)) * count)
+    for k, panel in enumerate(display.panels(ax, size, (count, 1))):
+        results = [model.tasks[k] for model in models]
+        bars = biases(map(_scored, models), results)
+        forest(panel, bars, comparison.alpha)
+        panel.annotate(
+            short(results[0].name, 76),
+            (0.01, 1.0),
+            xytext=(0, 20),
+            xycoords=("figure fraction", "axes fraction"),
+            textcoords="offset points",
+            fontweight="bold",
+            fontsize=9,
+            annotation_clip=False,
+        )
+        told = f"{results[0].from_labels:.4g} with labels"
+        panel.set_xlabel(f"bias: {told} \N{MINUS SIGN} with probabilities")
 
 
 def _scored(model: ModelReport) -> str:
@@ -240,134 +415,102 @@ def _scored(model: ModelReport) -> str:
     return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
 
 
-@dataclass(eq=False)
-class TaskDisplay(Display, shows=TaskResult, made_by="Task.evaluate or audit"):
-    """What a model does to one number: the bias with its interval, and the tolerance.
-
-    Attributes
-    ----------
-    task : TaskResult
-        Of `Task.evaluate`, or one of `audit.tasks`.
-    """
-
-    task: TaskResult
-
-    def _paint(self, ax: Axes | None) -> None:
-        task = self.task
-        [panel] = self._panels(ax, (7.0, 1.9))
-        forest(panel, biases([str(task.finding)], [task]), task.alpha)
-        if task.tolerance is not None:
-            reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
-            panel.set_xlim(-reach, reach)
-            panel.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
-        ends = task.lower, task.upper
-        sides = (
-            f"{rounded(task.from_labels, *ends)} with labels",
-            f"{rounded(task.plugin, *ends)} with probabilities",
-        )
-        told = " \N{MINUS SIGN} ".join(sides)
-        within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
-        panel.set_xlabel(f"bias: {told}{within}")
-        self._titled(short(task_title(task), 76), ax)
+@paint.register
+def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
+    """What a model does to one number: the bias with its interval, and the tolerance."""
+    [panel] = display.panels(ax, (7.0, 1.9))
+    forest(panel, biases([str(task.finding)], [task]), task.alpha)
+    if task.tolerance is not None:
+        reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
+        panel.set_xlim(-reach, reach)
+        panel.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
+    ends = task.lower, task.upper
+    sides = (
+        f"{rounded(task.from_labels, *ends)} with labels",
+        f"{rounded(task.plugin, *ends)} with probabilities",
+    )
+    told = " \N{MINUS SIGN} ".join(sides)
+    within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
+    panel.set_xlabel(f"bias: {told}{within}")
+    display.titled(short(task_title(task), 76), ax)
 
 
-@dataclass(eq=False)
-class DriftDisplay(Display, shows=Drift, made_by="drift"):
-    """Differences of two audits with intervals: one panel for all rows and groups, one a number.
+@paint.register
+def _(drift: Drift, display: Display, ax: Axes | None, *, max_rows: int = 30) -> None:
+    """Differences of two audits: one panel for all rows and groups, one for each number."""
+    tables = _tables(drift, max_rows)
+    heights = [1.3 + 0.36 * len(rows) for rows in tables]
+    shape = {"gridspec_kw": {"height_ratios": heights}}
+    panels = display.panels(ax, (8.2, sum(heights)), (len(tables), 1), **shape)
+    for rows, panel in zip(tables, panels, strict=False):
+        bars = [Bar(in_two_lines(change_title(one)), one.difference, *_ends(one)) for one in rows]
+        forest(panel, bars, drift.alpha, "difference: second \N{MINUS SIGN} first")
+    first, second = (short(name, 20) for name in drift.names)
+    display.titled(f"Change from {first} to {second}: two fixed samples, no monitor", ax)
 
-    A marker is a filled triangle where the interval excludes 0.
 
-    Attributes
-    ----------
-    drift : Drift
-        Of `drift`.
-    max_rows : int
-        Groups that are drawn, those with the smallest p-values; a note counts the others.
-    """
-
-    drift: Drift
-    max_rows: int = 30
-
-    def _paint(self, ax: Axes | None) -> None:
-        tables = self._tables()
-        heights = [1.3 + 0.36 * len(rows) for rows in tables]
-        shape = {"gridspec_kw": {"height_ratios": heights}}
-        panels = self._panels(ax, (8.2, sum(heights)), (len(tables), 1), **shape)
-        for rows, panel in zip(tables, panels, strict=False):
-            bars = [
-                Bar(in_two_lines(change_title(one)), one.difference, *_ends(one)) for one in rows
-            ]
-            forest(panel, bars, self.drift.alpha, "difference: second \N{MINUS SIGN} first")
-        first, second = (short(name, 20) for name in self.drift.names)
-        self._titled(f"Change from {first} to {second}: two fixed samples, no monitor", ax)
-
-    def _tables(self) -> list[list[Change]]:
-        """All rows and groups, then every number in its own unit."""
-        judged = [part for part in self.drift.changes if part.reason is None]
-        groups = [part for part in judged if part.compared is ComparedValue.GROUP_BIAS]
-        told = set(map(id, sorted(groups, key=lambda part: part.pvalue)[: self.max_rows]))
-        first = [
-            part
-            for part in judged
-            if part.task is None and (part.where is None or id(part) in told)
-        ]
-        numbers: dict[str, list[Change]] = {}
-        for part in judged:
-            if part.task is not None:
-                numbers.setdefault(part.name, []).append(part)
-        return [first, *numbers.values()]
+def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
+    """All rows and groups, then every number in its own unit."""
+    judged = [part for part in drift.changes if part.reason is None]
+    groups = [part for part in judged if part.compared is ComparedValue.GROUP_BIAS]
+    told = set(map(id, sorted(groups, key=lambda part: part.pvalue)[:max_rows]))
+    first = [
+        part for part in judged if part.task is None and (part.where is None or id(part) in told)
+    ]
+    numbers: dict[str, list[Change]] = {}
+    for part in judged:
+        if part.task is not None:
+            numbers.setdefault(part.name, []).append(part)
+    return [first, *numbers.values()]
 
 
 def _ends(change: Change) -> tuple[float, float, float]:
     return change.lower, change.upper, change.pvalue
 
 
-@dataclass(eq=False)
-class AuditDisplay(Display, shows=Audit, made_by="audit"):
-    """An audit on one sheet: reliability, null distribution, and groups and slices that are off.
+@paint.register
+def _(audit: Audit, display: Display, ax: Axes | None) -> None:
+    """An audit on one sheet; of several classes, the mean bias of each."""
+    if audit.classes:
+        _dots(audit, display, ax)
+        return
+    reliability = Display(audit.overall.curve)
+    if ax is not None:
+        reliability.plot(*display.panels(ax, (0, 0)))
+        return
+    shown = audit.diagnosis.shown
+    height = 4.6 + 0.42 * max(min(len(shown), MAX_PARTS), 1) + 1.0
+    display.figure_ = new_figure((10.4, height))
+    halves: Any = display.figure_.subfigures(2, 1, height_ratios=(4.6, height - 4.6))
+    above, below = halves
+    display.axes_ = [*above.subplots(1, 2), below.subplots()]
+    display.ax_ = display.axes_[0]
+    reliability.plot(display.ax_)
+    if audit.test.null_distribution is None:
+        display.axes_[1].set_axis_off()
+    else:
+        Display(audit.test).plot(display.axes_[1])
+    _paint_parts(audit, display.axes_[2])
+    verdict = short(f"Verdict: {audit.verdict}", 80)
+    display.figure_.suptitle(
+        verdict, x=0.01, ha="left", fontweight="bold", color=audit.verdict.tone.light
+    )
 
-    A new figure has the verdict above its panels, in the verdict's colour.
 
-    Attributes
-    ----------
-    audit : Audit
-        Of `audit`.
-    """
+def _paint_parts(audit: Audit, ax: Axes) -> None:
+    """Draw groups and slices that are shown to be miscalibrated, the largest bias first."""
+    shown = audit.diagnosis.shown
+    parts = shown[:MAX_PARTS]
+    if parts:
+        labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
+        forest(ax, biases(labels, parts), audit.alpha)
+    else:
+        named = [str(item) for item in audit.evidence if isinstance(item, Finding)][:1]
+        _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))
+    more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
+    ax.set_title(f"Shown to be miscalibrated{more}", pad=20)
 
-    audit: Audit
 
-    def _paint(self, ax: Axes | None) -> None:
-        reliability = ReliabilityDisplay(self.audit.overall.curve)
-        if ax is not None:
-            reliability.plot(*self._panels(ax, (0, 0)))
-            return
-        shown = self.audit.diagnosis.shown
-        height = 4.6 + 0.42 * max(min(len(shown), MAX_PARTS), 1) + 1.0
-        self.figure_ = new_figure((10.4, height))
-        halves: Any = self.figure_.subfigures(2, 1, height_ratios=(4.6, height - 4.6))
-        above, below = halves
-        self.axes_ = [*above.subplots(1, 2), below.subplots()]
-        self.ax_ = self.axes_[0]
-        reliability.plot(self.ax_)
-        if self.audit.test.null_distribution is None:
-            self.axes_[1].set_axis_off()
-        else:
-            NullDisplay(self.audit.test).plot(self.axes_[1])
-        self._paint_parts(self.axes_[2])
-        verdict = short(f"Verdict: {self.audit.verdict}", 80)
-        self.figure_.suptitle(
-            verdict, x=0.01, ha="left", fontweight="bold", color=self.audit.verdict.tone.light
-        )
-
-    def _paint_parts(self, ax: Axes) -> None:
-        """Draw groups and slices that are shown to be miscalibrated, the largest bias first."""
-        shown = self.audit.diagnosis.shown
-        parts = shown[:MAX_PARTS]
-        if parts:
-            labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
-            forest(ax, biases(labels, parts), self.audit.alpha)
-        else:
-            named = [str(item) for item in self.audit.evidence if isinstance(item, Finding)][:1]
-            _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))
-        more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
-        ax.set_title(f"Shown to be miscalibrated{more}", pad=20)
+for _kind in dots_of.registry:
+    if _kind not in (object, Audit, Comparison):  # which have more to show
+        paint.register(_kind, _dots)

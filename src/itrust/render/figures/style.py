@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import singledispatch
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -49,14 +48,13 @@ STYLE: dict[Any, Any] = {
 }
 
 
-class Display(ABC):
-    """A picture that keeps its data; subclasses say which result they show, and how.
-
-    The result is the first field of every subclass. Whatever else may be set are fields after it,
-    which `draw` takes by name.
+class Display:
+    """A picture that keeps what it shows: of any result, as `result.plot()` makes it.
 
     Attributes
     ----------
+    result : Result
+        What is drawn.
     figure_ : matplotlib figure
         After `plot`.
     ax_ : matplotlib axes
@@ -68,36 +66,17 @@ class Display(ABC):
     figure_: Figure
     ax_: Axes
     axes_: list[Axes]
-    _kind: ClassVar[type]
-    _made_by: ClassVar[str]
 
-    def __init_subclass__(cls, *, shows: type | None = None, made_by: str = "") -> None:
-        """Let `draw` use this display for a kind of result, and say which function makes it."""
-        super().__init_subclass__()
-        if shows is not None:
-            cls._kind, cls._made_by = shows, made_by
-            draw.register(shows, cls._drawn)
-
-    @classmethod
-    def _drawn(cls, result: Any, ax: Axes | None = None, **settings: Any) -> Self:
-        make: Callable[..., Self] = cls
-        return make(result, **settings).plot(ax)
-
-    def __post_init__(self) -> None:
-        result = next(iter(vars(self).values()))
-        if not isinstance(result, self._kind):
-            raise InputError(
-                f"this display shows a {self._kind.__name__}, as {self._made_by} gives it, not a "
-                f"{type(result).__name__}"
-            )
+    def __init__(self, result: Any, **settings: Any) -> None:
+        self.result, self.settings = result, settings
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw; nothing is computed, and matplotlib's settings stay as they are.
+        """Draw; no test is made again, and matplotlib's settings stay as they are.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure. Displays with several panels draw all in one,
+            Where to draw; default: a new figure. Pictures with several panels draw all in one,
             or the first only.
 
         Returns
@@ -106,14 +85,10 @@ class Display(ABC):
             The same display, which now has `figure_` and `ax_`.
         """
         with mpl.rc_context(STYLE):
-            self._paint(ax)
+            paint(self.result, self, ax, **self.settings)
         return self
 
-    @abstractmethod
-    def _paint(self, ax: Axes | None) -> None:
-        """Draw into axes of `_panels`."""
-
-    def _panels(
+    def panels(
         self,
         ax: Axes | None,
         size: tuple[float, float],
@@ -135,7 +110,7 @@ class Display(ABC):
         self.ax_ = self.axes_[0]
         return self.axes_
 
-    def _titled(self, text: str, ax: Axes | None) -> None:
+    def titled(self, text: str, ax: Axes | None) -> None:
         """At the left of a new figure, where long labels leave the axes little room."""
         if ax is None:
             self.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
@@ -144,10 +119,20 @@ class Display(ABC):
 
 
 @singledispatch
-def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
-    """Draw a result; each display registers the result that it shows."""
-    del ax, settings  # those of the displays
+def paint(result: Any, display: Display, ax: Axes | None, **settings: Any) -> None:
+    """Draw a result into panels of a display; modules beside this one register how."""
+    del display, ax, settings
     raise InputError(f"a {type(result).__name__} has no picture; to_dict() has its numbers")
+
+
+def has_picture(result: object) -> bool:
+    """Whether something draws results of this kind."""
+    return paint.dispatch(type(result)) is not paint.dispatch(object)
+
+
+def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
+    """Draw a result into given axes or a new figure."""
+    return Display(result, **settings).plot(ax)
 
 
 _DETACHED: ContextVar[bool] = ContextVar("detached", default=False)

@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pyarrow.csv
 import pytest
-from scipy.optimize import minimize
 from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression
 
 import itrust as it
 from designs import tilted
@@ -15,58 +13,11 @@ from itrust._core import InputError
 from itrust.recalibrate import METHODS as ALL_METHODS
 from itrust.recalibrate import Local
 from itrust.recalibrate.features import Basis
-from itrust.recalibrate.local import _errors, _folds
-from itrust.recalibrate.ridge import RowBlock, fit_logistic
+from itrust.recalibrate.local import errors
+from itrust.recalibrate.rows import folds
 from itrust.terms import UnitScale, fading
 
 METHODS = {name: method for name, method in ALL_METHODS.items() if name != "mcgrad"}
-
-
-def blocks_of(*arrays, pieces=1):
-    rows = np.array_split(np.arange(arrays[0].shape[0]), pieces)
-    made = [RowBlock(*(array[some] for array in arrays)) for some in rows]
-    return lambda: iter(made)
-
-
-def problem(n=300, k=3, seed=0):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(n, k))
-    y = (rng.random(n) < 1 / (1 + np.exp(-features[:, 0]))).astype(float)
-    return features, y, rng.normal(size=n), rng.random(n)
-
-
-def test_regression_without_offset_is_scikit_learns():
-    features, y, _, w = problem()
-    ours = fit_logistic(blocks_of(features, y, np.zeros(300), w), 3, ridge=2.0)
-    theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=1_000).fit(features, y, w)
-    np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-5)
-    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-5)
-
-
-def test_regression_with_offset_minimises_its_loss():
-    features, y, offset, w = problem()
-
-    def loss(theta):
-        z = offset + features @ theta[:3] + theta[3]
-        return w @ (np.logaddexp(0, z) - y * z) + 0.35 * theta[:3] @ theta[:3]
-
-    ours = fit_logistic(blocks_of(features, y, offset, w), 3, ridge=0.7)
-    best = minimize(loss, np.zeros(4), tol=1e-12)
-    assert loss(np.append(ours.coefficients, ours.intercept)) <= best.fun + 1e-7
-
-
-def test_blocks_do_not_change_the_regression():
-    parts = problem()
-    one = fit_logistic(blocks_of(*parts), 3, 1.0)
-    many = fit_logistic(blocks_of(*parts, pieces=7), 3, 1.0)
-    np.testing.assert_allclose(one.coefficients, many.coefficients, atol=1e-10)
-
-
-def test_regression_survives_labels_that_are_told_apart():
-    x = np.linspace(-1, 1, 40)[:, None]
-    y = (x[:, 0] > 0).astype(float)
-    fit = fit_logistic(blocks_of(100 * x, y, 500 * x[:, 0], np.ones(40)), 1, ridge=0.01)
-    assert np.isfinite(fit.coefficients).all()
 
 
 def test_features_are_the_factor_of_their_kernel():
@@ -74,7 +25,7 @@ def test_features_are_the_factor_of_their_kernel():
     rng = np.random.default_rng(0)
     sample = it.Sample(rng.integers(0, 2, 60), rng.random(60), {"g": rng.choice(["u", "v"], 60)})
     basis = Basis.of(sample.points, width=0.8, max_terms=10_000)
-    gram = basis.matrix(sample.points) @ basis.matrix(sample.points).T + 1
+    gram = basis.design(sample.points) @ basis.design(sample.points).T
     height = UnitScale.of_heights(sample.p)(sample.p)
     wave = math.sqrt(2) * np.cos(np.pi * height) * 0.5 * fading(0.8, 1)
     line = math.sqrt(12) * (height - 0.5) * 0.5
@@ -99,7 +50,7 @@ def test_fifty_covariates_make_no_more_features_than_asked_for():
     x = np.random.default_rng(0).normal(size=(200, 50))
     sample = it.Sample([0, 1] * 100, np.linspace(0.1, 0.9, 200), x)
     basis = Basis.of(sample.points, 0.2, 150)
-    assert basis.matrix(sample.points).shape == (200, 150)
+    assert basis.design(sample.points).shape == (200, 151)
 
 
 def test_scale_rises_and_outliers_do_not_squeeze_the_rest():
@@ -124,7 +75,7 @@ def test_local_bias_is_recalibrated_and_the_test_confirms_it():
 @pytest.mark.slow
 def test_steps_tell_what_was_tried():
     fix = Local().fit(tilted(3_000))
-    assert [step.stage for step in fix.steps_][:3] == ["as given", "monotone (as given)", "local 1"]
+    assert [step.stage for step in fix.steps_][:3] == ["as given", "map (as given)", "local 1"]
     assert fix.steps_[0].pvalue <= 0.1
     assert fix.steps_[2].gain > 0
     assert len(fix.corrections_) == sum(s.kept for s in fix.steps_ if s.stage.startswith("local"))
@@ -136,7 +87,7 @@ def test_a_right_model_is_left_as_it_is():
     touched = 0
     for seed in range(40):
         fix = Local(draws=19, widths=(0.4,)).fit(tilted(200, seed=seed, bias=0.0))
-        touched += bool(fix.corrections_) or fix.monotone_ is not None
+        touched += bool(fix.corrections_) or fix.map_ is not None
     assert binomtest(touched, 40, 0.25, alternative="greater").pvalue > 0.01
 
 
@@ -166,7 +117,7 @@ def test_the_order_of_rows_hardly_matters():
 def test_clusters_are_never_torn_apart():
     cluster = np.repeat(np.arange(120), 5)
     sample = it.Sample([0, 1] * 300, [0.5] * 600, cluster=cluster)
-    fold = _folds(sample, 0)
+    fold = folds(sample.design, 0)
     assert all(np.unique(fold[cluster == unit]).size == 1 for unit in range(120))
     assert np.unique(fold).size == 4
 
@@ -176,7 +127,7 @@ def test_repeated_rows_do_not_make_a_gain_surer():
     gains = np.random.default_rng(0).normal(0.1, 1.0, 60)
     one = it.Sample([0, 1] * 30, [0.5] * 60)
     many = it.Sample([0, 1] * 300, [0.5] * 600, cluster=np.tile(np.arange(60), 10))
-    assert _errors(np.tile(gains, 10), many) == pytest.approx(_errors(gains, one))
+    assert errors(np.tile(gains, 10), many) == pytest.approx(errors(gains, one))
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +22,6 @@ from itrust.recalibrate import (
     Multicalibration,
     OneVsRest,
     Platt,
-    ProportionalMulticalibration,
     RecalibratedClassifier,
     Temperature,
     TemperatureScaling,
@@ -32,9 +29,7 @@ from itrust.recalibrate import (
     compare,
     load,
 )
-from itrust.recalibrate.multiclass.patching import nearest_probabilities
-from itrust.recalibrate.multiclass.rows import FittedRows, edge_of_classes, with_predictions
-from itrust.recalibrate.multiclass.softmax import SoftmaxRows, fit_softmax
+from itrust.recalibrate.rows import edge_of
 
 QUICK = Local(rounds=1, features=30, widths=(0.4,), ridges=(2.0, 32.0), draws=49)
 OURS = {name: method() for name, method in CLASS_METHODS.items() if name != "mcgrad"}
@@ -149,6 +144,13 @@ def test_temperature_is_the_optimum_that_scipy_finds(fitted, town):
     assert fitted["temperature"].temperature_ == pytest.approx(1 / best, abs=1e-6)
 
 
+def test_temperature_of_several_classes_is_one_number_for_all(fitted, town):
+    calibration, test = town
+    fix = Temperature().fit(calibration)
+    assert fix.inverse_ == fitted["temperature"].inverse_
+    np.testing.assert_array_equal(fix.predict(test.p), fitted["temperature"].predict(test.p))
+
+
 def test_two_classes_of_temperature_scaling_are_those_of_temperature():
     binary = it.simulate.survey(800, rng=2).sample
     both = it.MulticlassSample(binary.y.astype(int), np.column_stack([1 - binary.p, binary.p]))
@@ -188,44 +190,6 @@ def test_the_gradient_of_the_penalised_loss_is_zero(name, fitted, town):
         assert (up - down) / (2 * step) == pytest.approx(0, abs=2e-6)
 
 
-@pytest.mark.parametrize("ridge", [0.5, 20.0])
-def test_multinomial_regression_equals_scikit_learn(ridge):
-    rng = np.random.default_rng(0)
-    features, w = rng.normal(size=(500, 4)), rng.uniform(0.5, 2, 500)
-    z = features @ rng.normal(size=(4, 3))
-    codes = (rng.random((500, 1)) > softmax(z, axis=1).cumsum(axis=1)).sum(axis=1)
-    problem = SoftmaxRows([features] * 3, codes, np.zeros((500, 3)), w)
-    penalty = np.full((3, 5), ridge)
-    penalty[:, -1] = 1e-8
-    theta = fit_softmax(problem, penalty)
-    model = LogisticRegression(C=1 / ridge, tol=1e-10, max_iter=5_000)
-    model.fit(features, codes, sample_weight=w)
-    np.testing.assert_allclose(theta[:, :-1], model.coef_, atol=1e-5)
-    np.testing.assert_allclose(
-        softmax(features @ theta[:, :-1].T + theta[:, -1], axis=1),
-        model.predict_proba(features),
-        atol=1e-5,
-    )
-
-
-def test_features_of_their_own_and_an_offset_equal_a_naive_minimum():
-    rng = np.random.default_rng(1)
-    n, size, m = 200, 3, 2
-    features = [rng.normal(size=(n, m)) for _ in range(size)]
-    offset, codes, w = rng.normal(size=(n, size)), rng.integers(0, size, n), rng.uniform(1, 2, n)
-    penalty = rng.uniform(1, 3, (size, m + 1))
-
-    def loss(flat):
-        theta = flat.reshape(size, m + 1)
-        z = offset + np.column_stack([f @ t[:-1] + t[-1] for f, t in zip(features, theta)])  # noqa: B905
-        told = log_softmax(z, axis=1)[np.arange(n), codes]
-        return -w @ told + np.sum(penalty * theta**2) / 2
-
-    naive = minimize(loss, np.zeros(size * (m + 1)), method="BFGS", options={"gtol": 1e-4}).x
-    ours = fit_softmax(SoftmaxRows(features, codes, offset, w), penalty)
-    np.testing.assert_allclose(ours.ravel(), naive, atol=1e-5)
-
-
 def test_dirichlet_on_logarithms_equals_scikit_learn_where_nothing_is_shrunk():
     rows = votes(2_000, 3)
     fix = DirichletCalibration(ridges=(1e-9,)).fit(rows)
@@ -248,105 +212,6 @@ def test_weights_count_as_repeated_rows(method):
     np.testing.assert_allclose(
         weighted.predict(rows.p), method(**settings).fit(repeated).predict(rows.p), atol=1e-6
     )
-
-
-def test_the_nearest_probabilities_are_those_of_a_naive_search():
-    rng = np.random.default_rng(0)
-    v = rng.normal(size=(20, 4))
-    found = nearest_probabilities(v)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    others = rng.dirichlet(np.ones(4), 20_000)
-    for row, near in zip(v, found, strict=True):
-        assert np.sum((near - row) ** 2) <= np.min(np.sum((others - row) ** 2, axis=1)) + 1e-12
-    inside = rng.dirichlet(np.ones(4), 5)
-    np.testing.assert_allclose(nearest_probabilities(inside), inside)
-
-
-def test_multicalibration_leaves_no_category_off_beyond_noise_and_lowers_the_brier_score(town):
-    rows = town[0]
-    fix = Multicalibration(crossings=1).fit(rows)
-    assert fix.converged_
-    told = fix.predict(rows.p, rows)
-    onehot = np.eye(3)[rows.codes]
-    assert np.sum((told - onehot) ** 2) < np.sum((rows.p - onehot) ** 2)
-    south = _levels(rows, "region")[1] == _levels(rows, "region")[0].index("south")
-    for k in range(3):
-        for number in range(10):
-            here = south & (np.minimum((told[:, k] * 10 + 1e-12).astype(int), 9) == number)
-            if here.sum() >= max(20, 0.05 / 10 * south.sum()):
-                rate = onehot[here, k].mean()
-                spread = max((told[here, k] * (1 - told[here, k])).mean(), rate * (1 - rate))
-                noise = np.sqrt(2 * np.log(8 * 3 * 10) * spread / here.sum())  # 8 groups, 10 bins
-                assert abs(rate - told[here, k].mean()) <= max(0.05, noise) + 1e-9
-
-
-PATCHING = (Multicalibration, ProportionalMulticalibration)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.sampled_from(PATCHING), st.integers(0, 10_000), st.integers(3, 5), st.floats(0.3, 3.0),
-    st.booleans(),
-)  # fmt: skip
-def test_multicalibration_never_raises_the_brier_score_of_its_own_rows(
-    method, seed, k, sharper, weighted
-):
-    rng = np.random.default_rng(seed)
-    truth = rng.dirichlet(np.ones(k), 250)
-    codes = (rng.random((250, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
-    p = truth**sharper
-    p /= p.sum(axis=1, keepdims=True)
-    x = {"age": rng.normal(size=250), "region": rng.choice(["a", "b", "c"], 250)}
-    w = rng.uniform(0.2, 3.0, 250) if weighted else np.ones(250)
-    rows = it.MulticlassSample(codes, p, x, classes=list(range(k)), weights=w)
-    told = method(min_rows=5).fit(rows).predict(rows.p, rows)
-    onehot = np.eye(k)[codes]
-    before, after = (w @ ((own - onehot) ** 2).sum(axis=1) for own in (rows.p, told))
-    assert after <= before + 1e-9
-
-
-def drawn(n, rng, design):
-    """Four classes by two categories and a number: calibrated, off in one region, or too sure."""
-    x = {
-        "age": rng.normal(size=n),
-        "region": rng.choice(["n", "s", "e", "w"], n),
-        "sex": rng.choice(["f", "m"], n),
-    }
-    z = np.outer(x["age"], [0.7, -0.7, 0.3, 0.0]) + 0.7 * rng.normal(size=(n, 4))
-    p = softmax(z, axis=1)
-    truth = softmax(0.6 * z, axis=1) if design == "too sure" else p.copy()
-    if design == "one region":
-        moved = 0.6 * p[:, 0] * (x["region"] == "s")
-        truth[:, 0] -= moved
-        truth[:, 1] += moved
-    codes = (rng.random((n, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 3)
-    return it.MulticlassSample(codes, p, x, classes=[0, 1, 2, 3])
-
-
-@pytest.mark.parametrize("method", PATCHING)
-@pytest.mark.parametrize("design", ["calibrated", "one region", "too sure"])
-def test_multicalibration_does_not_worsen_new_rows(method, design):
-    rng = np.random.default_rng(3)
-    rows, new = (drawn(n, rng, design) for n in (1_500, 4_000))
-    told = method().fit(rows).predict(new.p, new)
-    onehot = np.eye(4)[new.codes]
-    first, second = (((own - onehot) ** 2).sum(axis=1) / 2 for own in (told, new.p))
-    change = first - second
-    noise = change.std() / np.sqrt(new.n)
-    assert change.mean() <= 2 * noise + 0.0005
-    assert abs(change.mean()) < 0.02  # it was + 0.15 where chance made the shifts
-
-
-def test_multicalibration_of_many_rows_mends_a_region():
-    rng = np.random.default_rng(5)
-    rows, new = (drawn(n, rng, "one region") for n in (6_000, 4_000))
-    fix = Multicalibration().fit(rows)
-    onehot = np.eye(4)[new.codes]
-    first, second = (
-        ((own - onehot) ** 2).sum(axis=1) / 2 for own in (fix.predict(new.p, new), new.p)
-    )
-    change = first - second
-    assert change.mean() < -3 * change.std() / np.sqrt(new.n)
 
 
 def test_one_against_the_rest_divides_what_the_binary_method_gives(town):
@@ -399,7 +264,7 @@ def test_local_finds_what_x_tells_and_scalings_cannot(fitted, town):
         "local": fitted["local"].predict(test.p, test),
     }
     left = {
-        name: it.multiclass_test(with_predictions(test, p), draws=9, rng=0).statistic
+        name: it.multiclass_test(test.with_predictions(p), draws=9, rng=0).statistic
         for name, p in told.items()
     }
     assert left["local"] < min(left["none"], left["matrix"]) / 2
@@ -431,14 +296,14 @@ def test_local_fades_outside_the_calibration_rows(fitted):
 
 
 def test_edge_is_half_of_the_smallest_probability():
-    assert edge_of_classes(np.array([[0.0, 0.1, 0.9], [0.3, 0.3, 0.4]])) == 0.01
-    assert edge_of_classes(np.array([[0.0, 0.01, 0.99], [0.3, 0.3, 0.4]])) == 0.005
+    assert edge_of(np.array([[0.0, 0.1, 0.9], [0.3, 0.3, 0.4]])) == 0.01
+    assert edge_of(np.array([[0.0, 0.01, 0.99], [0.3, 0.3, 0.4]])) == 0.005
 
 
 def test_rows_of_weight_zero_are_left_out():
     w = np.ones(100)
     w[:40] = 0
-    assert FittedRows.of(votes(100, 0, weights=w)).n == 60
+    assert VectorScaling().fit(votes(100, 0, weights=w)).n_rows_ == 60
 
 
 # --- refusals --------------------------------------------------------------------------------
@@ -455,7 +320,6 @@ def test_wrong_classes_are_refused_in_words(fitted, town):
     other = votes(50, 0, ("a", "b", "c"))
     refused(lambda: fix.apply(turned), "in another order than in the fit.*'win', 'tie', 'loss'")
     refused(lambda: fix.apply(other), "'a', 'b', 'c', which are not those of the fit")
-    refused(lambda: fix.predict({"tie": [0.1], "win": [0.2], "loss": [0.7]}), "another order")
     refused(lambda: fix.predict([[0.5, 0.5]]), "one column for each of the classes 'win'")
     refused(lambda: fix.predict([[0.5, 0.1, 0.1]]), "sum to 1; those of row 0 sum to 0.7")
     refused(lambda: fix.predict([[1.5, -0.5, 0.0]]), "must lie in")
@@ -463,17 +327,16 @@ def test_wrong_classes_are_refused_in_words(fitted, town):
     refused(lambda: fix.apply(test.one_class("tie")), "several classes")
     refused(lambda: Platt().fit(test.one_class("tie")).apply(test), "fitted on two labels")
     named = dict(zip(test.classes, test.p.T, strict=True))
-    np.testing.assert_array_equal(fix.predict(named), fix.predict(test.p))
+    for columns in (named, dict(reversed(named.items()))):
+        np.testing.assert_array_equal(fix.predict(columns), fix.predict(test.p))
 
 
 def test_methods_say_what_they_are_for(town):
     rows = town[0]
-    refused(lambda: Temperature().fit(rows), "TemperatureScaling")
     refused(lambda: TemperatureScaling().fit(rows.one_class("tie")), "several classes")
     refused(lambda: OneVsRest(TemperatureScaling()).fit(rows), "method for two labels")
     refused(lambda: OneVsRest("isotonic").fit(rows), "with its brackets")
     refused(lambda: MatrixScaling(ridges=(0.0,)).fit(rows), "positive numbers")
-    refused(lambda: Multicalibration(discretised=True).fit(rows), "discretised")
     refused(lambda: Local(alpha=2).fit(rows), "alpha")
     one = it.MulticlassSample(["win"] * 20, rows.p[:20], None, rows.classes)
     refused(lambda: VectorScaling().fit(one), "every label is 'win'")
@@ -491,7 +354,6 @@ def test_methods_say_what_they_are_for(town):
         ("local", lambda f: f["learned"]["supports"].pop(), "learned.supports must"),
         ("local", lambda f: f["learned"]["map"].update(classes=["a", "b", "c"]), "learned.map"),
         ("local", lambda f: f.update(classes=["a"]), "classes must have 2 or more"),
-        ("multicalibration", lambda f: f["learned"]["patches"][0][2].pop(), r"patches\[0\]"),
     ],
 )
 def test_damaged_files_are_refused_with_the_place(name, change, words, fitted, tmp_path):
@@ -542,6 +404,43 @@ def test_the_classifier_takes_several_classes():
         assert model.score(X, y) > 0.5
     two = RecalibratedClassifier(LogisticRegression(), TemperatureScaling()).fit(X, y == "a")
     assert two.predict_proba(X).shape == (600, 2)
+
+
+def test_a_right_model_of_two_classes_is_said_to_be_unchanged():
+    rng = np.random.default_rng(12)
+    p, other = rng.random(200), rng.random(60)
+    right, test = (
+        it.MulticlassSample(
+            np.where(rng.random(q.size) < q, "yes", "no"),
+            np.column_stack([1 - q, q]),
+            rng.normal(size=q.size),
+            ["no", "yes"],
+        )
+        for q in (p, other)
+    )
+    table = compare([clone(QUICK)], right, test, draws=19, rng=0)
+    assert table["Local"].unchanged
+    assert any("Local: nothing was changed: the exact test" in note for note in table.notes)
+
+
+def test_files_of_several_classes_are_fitted_applied_and_compared(town, tmp_path):
+    files = []
+    for rows, name in zip(town, ("fit", "new"), strict=True):
+        columns = {f"p_{c}": rows.p[:, k] for k, c in enumerate(rows.classes)}
+        columns["y"] = np.array(rows.classes)[rows.codes]
+        columns["age"] = rows.column("age").values
+        files.append(tmp_path / f"{name}.csv")
+        pd.DataFrame(columns).to_csv(files[-1], index=False)
+    fit, new = (it.scan(file, label="y", prob="p_*", on=["age"]) for file in files)
+    fix = Multicalibration().fit(fit)
+    written = fix.apply(new, tmp_path / "out.csv", column="q")
+    assert written.classes == fit.classes
+    np.testing.assert_allclose(written.load().p, fix.apply(new.load()).p, rtol=0, atol=1e-12)
+    some = compare([TemperatureScaling()], fit, new, draws=19, rng=0)
+    same = compare([TemperatureScaling()], fit.load(), new.load(), draws=19, rng=0)
+    assert some[1].log_loss == same[1].log_loss
+    other = TemperatureScaling().fit(votes(50, 0, ("a", "b", "c")))
+    refused(lambda: other.apply(new, tmp_path / "x.csv"), "not those of the fit")
 
 
 def test_local_learns_from_clusters_with_a_rare_class():

@@ -99,11 +99,11 @@ def test_cells_hold_the_weights_and_means_of_their_rows(p, seed):
     found = cells.predictions((0, 1))
     w = w * p.size / w.sum()
     for label in (0, 1):
-        assert found.w[found.y == label].sum() == pytest.approx(w[y == label].sum())
+        assert found.w[found.codes == label].sum() == pytest.approx(w[y == label].sum())
     assert found.w @ found.p == pytest.approx(w @ p)
-    assert found.edge == rows.edge_of(p)
-    near = np.abs(found.p[:, None] - p).min(axis=1)  # every cell lies at its rows
-    assert (near <= 2e-4 * np.minimum(found.p, 1 - found.p) + 2e-9).all()
+    assert found.edge == rows.edge_of(p[:, None])
+    near = np.abs(found.p - p).min(axis=1)  # every cell lies at its rows
+    assert (near <= 2e-4 * np.minimum(found.p, 1 - found.p)[:, 0] + 2e-9).all()
 
 
 def test_cells_are_half_a_million_at_most_and_follow_the_order_on_each_side():

@@ -6,8 +6,7 @@ from scipy.special import expit, logit
 
 import itrust as it
 from itrust.data import Column
-from itrust.recalibrate import Local, compare
-from itrust.recalibrate.notes import outside_note, unchanged_note
+from itrust.recalibrate import Local, compare, outside_note, unchanged_note
 from itrust.recalibrate.support import Place, Range, Support, _squares, faded
 
 EDGE = 1e-6
@@ -137,7 +136,7 @@ def test_right_predictions_far_away_are_left_as_they_are():
     assert np.abs(near - p).mean() > 0.1
     assert not fix.outside(p, {"x": np.full(101, 0.9)}).any()
     x = np.linspace(-2, 2, 101)
-    share = shares(fix.support_, np.full(101, 0.5), {"x": x})
+    share = shares(fix.supports_[0], np.full(101, 0.5), {"x": x})
     partly = fix.at_edge(np.full(101, 0.5), {"x": x})
     np.testing.assert_array_equal(partly, (share > 0) & (share < 1))
     assert partly[np.abs(np.abs(x) - 1.3) < 0.2].all()
@@ -149,7 +148,7 @@ def test_a_map_of_the_prediction_keeps_its_order_and_ends_outside():
     p, x = expit(rng.uniform(-1, 1, 800)), rng.uniform(-1, 1, 800)
     y = rng.random(800) < expit(2.5 * logit(p))
     fix = Local(**QUICK).fit(it.Sample(y, p, {"x": x}))
-    assert fix.monotone_ is not None
+    assert fix.map_ is not None
     assert not fix.corrections_
     z = np.linspace(-9, 9, 2_001)
     told = fix.predict(expit(z), {"x": np.zeros(z.size)})

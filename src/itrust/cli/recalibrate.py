@@ -201,11 +201,7 @@ def _apply(
     source.require("on", *learned.columns_)
     # Missing covariates of rows to recalibrate are a level or refused; no row is left out.
     missing: Any = "level" if options.missing == "level" else "error"
-    made: Any
-    if several:
-        made = recalibrate.ClassApplication(learned, columns, missing)
-    else:
-        made = recalibrate.Application(learned, prob, missing)
+    made = recalibrate.Application(learned, tuple(columns.values()), missing)
     names = [f"{options.column}_{name}" for name in columns] if several else options.column
     with source.located():
         copy = recalibrate.write_recalibrated(

@@ -1,5 +1,4 @@
 from itrust.recalibrate.applying import Application as Application
-from itrust.recalibrate.applying import ClassApplication as ClassApplication
 from itrust.recalibrate.applying import write_recalibrated as write_recalibrated
 from itrust.recalibrate.base import Recalibrator as Recalibrator
 from itrust.recalibrate.binning import BBQ as BBQ
@@ -8,32 +7,32 @@ from itrust.recalibrate.binning import Isotonic as Isotonic
 from itrust.recalibrate.classifier import RecalibratedClassifier as RecalibratedClassifier
 from itrust.recalibrate.comparison import compare as compare
 from itrust.recalibrate.local import Local as Local
+from itrust.recalibrate.local import UntestedCorrection as UntestedCorrection
+from itrust.recalibrate.local import untested_correction as untested_correction
 from itrust.recalibrate.mcgrad import MCGrad as MCGrad
 from itrust.recalibrate.methods import CLASS_METHODS as CLASS_METHODS
 from itrust.recalibrate.methods import METHODS as METHODS
+from itrust.recalibrate.methods import OneVsRest as OneVsRest
 from itrust.recalibrate.methods import load as load
 from itrust.recalibrate.multicalibration import Multicalibration as Multicalibration
 from itrust.recalibrate.multicalibration import (
     ProportionalMulticalibration as ProportionalMulticalibration,
 )
-from itrust.recalibrate.multiclass.base import ClassRecalibrator as ClassRecalibrator
-from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest as OneVsRest
-from itrust.recalibrate.multiclass.scaling import DirichletCalibration as DirichletCalibration
-from itrust.recalibrate.multiclass.scaling import MatrixScaling as MatrixScaling
-from itrust.recalibrate.multiclass.scaling import TemperatureScaling as TemperatureScaling
-from itrust.recalibrate.multiclass.scaling import VectorScaling as VectorScaling
-from itrust.recalibrate.names import FOR_CLASSES as FOR_CLASSES
-from itrust.recalibrate.names import READS_COVARIATES as READS_COVARIATES
-from itrust.recalibrate.notes import outside_note as outside_note
-from itrust.recalibrate.notes import rows_note as rows_note
-from itrust.recalibrate.notes import unchanged_note as unchanged_note
 from itrust.recalibrate.results import Recalibration as Recalibration
 from itrust.recalibrate.results import RecalibrationTable as RecalibrationTable
-from itrust.recalibrate.sigmoid import Beta as Beta
-from itrust.recalibrate.sigmoid import Platt as Platt
-from itrust.recalibrate.sigmoid import Temperature as Temperature
-from itrust.recalibrate.untested import UntestedCorrection as UntestedCorrection
-from itrust.recalibrate.untested import untested_correction as untested_correction
+from itrust.recalibrate.results import outside_note as outside_note
+from itrust.recalibrate.results import rows_note as rows_note
+from itrust.recalibrate.results import unchanged_note as unchanged_note
+from itrust.recalibrate.scaling import Beta as Beta
+from itrust.recalibrate.scaling import DirichletCalibration as DirichletCalibration
+from itrust.recalibrate.scaling import MatrixScaling as MatrixScaling
+from itrust.recalibrate.scaling import Platt as Platt
+from itrust.recalibrate.scaling import Temperature as Temperature
+from itrust.recalibrate.scaling import TemperatureScaling as TemperatureScaling
+from itrust.recalibrate.scaling import VectorScaling as VectorScaling
+
+READS_COVARIATES: dict[str, bool]
+FOR_CLASSES: tuple[str, ...]
 
 __all__ = [
     "BBQ",

@@ -17,7 +17,6 @@ from itrust.data import (
     FileCopy,
     FileSet,
     MissingRule,
-    Points,
     column_names_known,
     prepare_copy,
     read_covariates,
@@ -32,25 +31,43 @@ if TYPE_CHECKING:
 LOOKING, WRITING = "looking through the rows", "recalibrating"
 
 
-class _Applied:
-    """What both kinds of applications read and count."""
+class Application:
+    """Recalibrates rows that come some at a time, and counts what was done to them.
 
-    def __init__(
-        self, learned: Recalibrator, columns: Mapping[Any, str], missing: MissingRule
-    ) -> None:
-        for column in columns.values():
+    `columns` hold the probabilities: one, or one for each class in the order of the fit.
+    """
+
+    def __init__(self, learned: Recalibrator, columns: Sequence[str], missing: MissingRule) -> None:
+        for column in columns:
             refuse_among_covariates("prob", column, list(learned.columns_))
         self.learned, self.columns, self.missing = learned, columns, missing
         self.rows = self.outside = self.at_edge = 0
         self.unseen: Counter[str] = Counter()
+        self._before = self._after = np.zeros(len(columns))
         self._moved = 0.0
+
+    def __call__(self, frame: pa.Table) -> FloatArray:
+        """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
+        learned = self.learned
+        p, columns = self._read(frame)
+        rows = learned._rows(p if len(self.columns) > 1 else p[:, 0], learned._aligned(columns))
+        after, far = learned._recalibrated(rows), learned._far(rows)
+        self.rows += rows.n
+        self.outside += int((far >= 1).sum())
+        self.at_edge += int(((far > 0) & (far < 1)).sum())
+        self.unseen.update(learned.unseen(columns))
+        self._before = self._before + p.sum(axis=0)
+        self._after = self._after + after.sum(axis=0)
+        # Of what one class gains, others lose as much.
+        self._moved += float(np.abs(after - p).sum()) / min(len(self.columns), 2)
+        return after if len(self.columns) > 1 else after[:, 0]
 
     def _read(self, frame: pa.Table) -> tuple[FloatArray, tuple[Column, ...]]:
         """Probabilities (n, K) and the covariates of the fit."""
         learned = self.learned
         with _every_row_gets_its_answer():
             told = []
-            for column in self.columns.values():
+            for column in self.columns:
                 with column_names_known({"prob": column}):
                     told.append(read_probabilities(frame[column], frame.num_rows))
             x = {name: frame[name] for name in learned.columns_}
@@ -58,58 +75,20 @@ class _Applied:
             settled_columns(columns, self.missing)
         return np.column_stack(told), columns
 
-    def _count(self, columns: tuple[Column, ...], far: FloatArray, moved: FloatArray) -> None:
-        self.rows += far.size
-        self.outside += int((far >= 1).sum())
-        self.at_edge += int(((far > 0) & (far < 1)).sum())
-        self.unseen.update(self.learned.unseen(columns))
-        self._moved += float(moved.sum())
+    @property
+    def before(self) -> float:
+        """Mean probability as given, of the last column."""
+        return float(self._before[-1]) / self.rows
+
+    @property
+    def after(self) -> float:
+        """Mean recalibrated probability, of the last column."""
+        return float(self._after[-1]) / self.rows
 
     @property
     def moved(self) -> float:
         """Mean distance between probabilities before and after."""
         return self._moved / self.rows
-
-
-class Application(_Applied):
-    """Recalibrates rows that come some at a time, and counts what was done to them."""
-
-    def __init__(self, learned: Recalibrator, prob: str, missing: MissingRule) -> None:
-        super().__init__(learned, {prob: prob}, missing)
-        self._before = self._after = 0.0
-
-    def __call__(self, frame: pa.Table) -> FloatArray:
-        """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
-        told, columns = self._read(frame)
-        p = told[:, 0]
-        found, far = self.learned._placed(Points(p, self.learned._aligned(columns)))
-        after = as_probabilities(found)
-        self._count(columns, far, np.abs(after - p))
-        self._before += float(p.sum())
-        self._after += float(after.sum())
-        return after
-
-    @property
-    def before(self) -> float:
-        """Mean probability as given."""
-        return self._before / self.rows
-
-    @property
-    def after(self) -> float:
-        """Mean recalibrated probability."""
-        return self._after / self.rows
-
-
-class ClassApplication(_Applied):
-    """The same for several classes: one column for each, in the order of the fit."""
-
-    def __call__(self, frame: pa.Table) -> FloatArray:
-        """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
-        p, columns = self._read(frame)
-        after, far = self.learned._placed_classes(p, columns)
-        # Of what one class gains, others lose as much.
-        self._count(columns, far, np.abs(after - p).sum(axis=1) / 2)
-        return after
 
 
 def write_recalibrated(
@@ -135,8 +114,8 @@ def write_recalibrated(
 
 
 def as_probabilities(told: FloatArray) -> FloatArray:
-    """Recalibrated probabilities within [0, 1]; refuses what is no number, (n,) -> (n,)."""
-    odd = np.isnan(told)
+    """Recalibrated probabilities within [0, 1]; refuses what is no number, (n, K) -> (n, K)."""
+    odd = np.isnan(told).any(axis=1)
     if odd.any():
         raise InputError(
             "what was learned gives no probability for {row}; fit again, on rows like these",

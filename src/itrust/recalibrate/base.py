@@ -1,17 +1,20 @@
-"""`Recalibrator`: what all methods have in common: learn from labelled rows, map (p, x) to p."""
+"""`Recalibrator`: what all methods have in common: learn from labelled rows, map (p, x) to p.
+
+A method sees predictions (n, K) and gives such: K = 1 for two labels. What a method cannot learn of
+several classes together is learned of each class against the rest.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
@@ -21,6 +24,8 @@ from itrust._core import (
     EntryShape,
     FloatArray,
     InputError,
+    ListOf,
+    Maybe,
     Record,
     Subject,
     listed,
@@ -28,18 +33,21 @@ from itrust._core import (
     packed,
     plain,
     progress_stages,
+    same_size,
+    unfit,
     write_whole,
 )
 from itrust.data import (
     Column,
+    FileRows,
     FileSet,
     Kinds,
+    MulticlassPopulation,
     MulticlassSample,
-    Points,
-    Population,
+    MulticlassScan,
+    Rows,
     Sample,
     Scan,
-    checked_sample,
     columns_named,
     of_one_column,
     read_covariates,
@@ -47,7 +55,13 @@ from itrust.data import (
     same_length,
 )
 from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
-from itrust.recalibrate.rows import CalibrationRows, Predictions, rows_in_files
+from itrust.recalibrate.rows import (
+    CalibrationRows,
+    Predictions,
+    labelled,
+    refuse_other_classes,
+    rows_in_files,
+)
 from itrust.recalibrate.saved import (
     CLASSES,
     CURE,
@@ -57,13 +71,31 @@ from itrust.recalibrate.saved import (
     whole_record,
 )
 
-if TYPE_CHECKING:
-    from itrust.recalibrate.multiclass.base import ClassRecalibrator
-
 READING, FITTING = "reading the rows", "fitting"
 READ_A_SECOND = 1e6  # rows, about
 NEW_COLUMN = "p_recalibrated"
-NEARLY_ONE = 1 - 2.0**-53  # the largest number below 1: its logit is finite
+
+Given = TypeVar("Given", bound=Rows | FileRows)
+
+
+class SavedFit(EntryShape):
+    """A fitted method, one of some by their names."""
+
+    def __init__(self, *methods: type[Recalibrator]) -> None:
+        self.methods = methods  # none: any for two labels
+
+    def read(self, value: Any, place: str) -> Recalibrator:
+        """Give the method, fitted."""
+        from itrust.recalibrate.methods import METHODS
+
+        known = {method.__name__: method for method in self.methods or METHODS.values()}
+        name = value.get("method") if isinstance(value, Mapping) else None
+        if not isinstance(name, str) or name not in known:
+            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+        return known[name]._read(value, place)
+
+
+FITS: Record = Record({"fits": ListOf(Maybe(SavedFit()), at_least=1)})
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
@@ -76,6 +108,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     ----------
     reads_covariates : bool
         Whether the method uses covariates; the others use the prediction alone.
+    for_classes : bool
+        Whether it is a method for several classes alone.
     columns_ : dict of str to str
         The covariates of the rows that it was fitted on, each with its kind: "number", "boolean",
         "date" or "category".
@@ -92,38 +126,42 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Number of rows that there were: more than `n_rows_` where it was fitted on random ones.
     classes_ : tuple or None
         The classes in the order of the columns of p, if it was fitted on a `MulticlassSample`.
-    several_ : Recalibrator or None
-        What it learned of them: `predict`, `apply` and the others ask it. None for two labels.
+    fits_ : tuple of (Recalibrator or None), or None
+        If each class was learned against the rest, what was learned, of two classes of the second
+        alone; None for a class that no row has as its label.
     """
 
     reads_covariates: ClassVar[bool] = False
+    for_classes: ClassVar[bool] = False
     prob_: str | None = None
     classes_: tuple[Any, ...] | None = None
-    several_: ClassRecalibrator | None = None
+    fits_: tuple[Recalibrator | None, ...] | None = None
     _seconds: ClassVar[float] = 1.0  # that fitting takes on many rows, about
     _SETTINGS: ClassVar[Mapping[str, EntryShape]] = {}  # what a file may say of each parameter
     _LEARNED: ClassVar[Record]  # and of what was learned
-    _for_classes: ClassVar[bool] = False  # whether it is a method for several classes alone
 
     def fit(
-        self, sample: Sample | Scan | MulticlassSample, *, progress: bool | None = None
+        self,
+        sample: Sample | Scan | MulticlassSample | MulticlassScan,
+        *,
+        progress: bool | None = None,
     ) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
 
-        Of a sample of several classes `Local` and both forms of multicalibration learn all classes
-        at once; the other methods for two labels learn each class against the rest, as `OneVsRest`
-        does, but for `Temperature`, of which `TemperatureScaling` is the form for classes.
+        Of several classes `Local` and `Temperature` learn all at once; the other methods for two
+        labels learn each class against the rest, and rows are divided by their sums. Two classes
+        are two labels: the second one is learned, as of a `Sample`.
 
         Rows in files may be more than fit into memory. Methods that read the prediction alone learn
         from all of them, in one pass: beyond 500,000 rows, those whose predictions agree to four
         digits (of the distance from 0 or 1) are taken together. The others, whose fits go over the
         rows again and again, learn from 500,000 random rows, chosen without a look at labels. Up to
         500,000 rows both give what `fit(scan.load())` gives. Rows with clusters, strata or
-        replicate weights are loaded.
+        replicate weights, and those of several classes, are loaded.
 
         Parameters
         ----------
-        sample : Sample, Scan or MulticlassSample
+        sample : Sample, MulticlassSample or a scan
             Rows that the model was not trained on, with labels.
         progress : bool, optional
             Whether to show how far the work is, as for `itrust.audit`; default: in a terminal.
@@ -138,16 +176,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         InputError
             If all labels (that count) are equal: no method can learn from them.
         """
-        if isinstance(sample, MulticlassSample):
-            self._check_settings()
-            machine = self._machine(len(sample.classes))
-            self._adopt(machine.fit(sample, progress=progress))
-            return self
         to_read = rows_in_files(sample)
         stages = {READING: to_read / READ_A_SECOND} if to_read else {}
         stages |= {FITTING: self._seconds}
         with progress_stages(stages, self._words, progress) as begin:
             rows = CalibrationRows(sample, lambda total: begin(READING, total))
+            self._check_settings()
             rows.ready(self.reads_covariates)
             begin(FITTING)
             return self._learn(rows)
@@ -157,23 +191,40 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, rows: CalibrationRows) -> Self:
         """Fit on rows that may be read already, for several methods."""
-        sample = rows.sample
-        self._begin(sample.columns, sample.y, sample.values, sample.n, rows.available)
-        self._fit(sample)
+        self._check_settings()
+        several = rows.source.several
+        if self.for_classes and not several:
+            raise InputError(
+                "{name} is for several classes; fit it on a MulticlassSample, or take a method for "
+                "two labels such as Platt() or Local()",
+                argument="sample",
+                details={"name": type(self).__name__},
+            )
+        apart = several and not self._learns_together(len(rows.source.classes))
+        if self.reads_covariates or apart:
+            self._begin(rows.sample, rows.available)
+        else:
+            self._begin(rows.predictions, rows.predictions.n)
+        if several:
+            self.classes_ = rows.source.classes
+        if apart:
+            self.fits_ = tuple(self._fitted_to(rows.sample, code) for code in self._codes_apart)
+        else:
+            self._fit(rows.sample if self.reads_covariates else rows.predictions)
         return self
 
-    def _begin(
-        self, columns: tuple[Column, ...], y: FloatArray, values: Any, n: int, available: int
-    ) -> None:
+    def _begin(self, rows: Rows | Predictions, available: int) -> None:
         """Keep what columns there were; refuses labels that are all equal."""
-        self._forget_classes()
-        if y.min() == y.max():
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        if rows.codes.min() == rows.codes.max():
             raise InputError(
                 "every label is {value}, so there is nothing to learn from; take more rows for "
                 "calibration",
                 argument="y",
-                value=values[int(y[0])],
+                value=rows.classes[int(rows.codes[0])],
             )
+        columns = rows.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
         self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
         self.meanings_ = {
@@ -186,8 +237,45 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             for column in columns
             if column.is_category
         }
-        self.prob_ = None
-        self.n_rows_, self.n_available_ = n, available
+        self.n_rows_, self.n_available_ = rows.n, available
+
+    # --- several classes, each against the rest ---------------------------------------------------
+
+    @classmethod
+    def _learns_together(cls, classes: int) -> bool:  # noqa: ARG003
+        """Whether so many classes are learned at once, and not each against the rest."""
+        return False
+
+    def _for_each(self) -> Recalibrator:
+        """What is fitted to one class against the rest."""
+        return self
+
+    @property
+    def _codes_apart(self) -> Sequence[int]:
+        """Positions of the classes that are learned: of two the second."""
+        size = len(self.classes_ or ())
+        return (1,) if size == 2 else range(size)
+
+    def _fitted_to(self, rows: Rows, code: int) -> Recalibrator | None:
+        if not (rows.codes == code).any():
+            return None
+        method: Recalibrator = clone(self._for_each())
+        return method._learn(CalibrationRows.of(rows.outcome(code)))
+
+    def _joined(self, rows: Rows) -> FloatArray:
+        """What the fits give, in rows that sum to 1, (n, K)."""
+        p = rows.predictions.copy()
+        for code, fit in zip(self._codes_apart, self.fits_ or (), strict=True):
+            if fit is not None:
+                p[:, code] = as_probabilities(fit._predict(rows.outcome(code)))[:, 0]
+        if len(self._codes_apart) == 1:
+            p[:, 0] = 1 - p[:, 1]
+            return p
+        sums = p.sum(axis=1, keepdims=True)
+        p = np.where(sums > 0, p, rows.predictions)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    # --- use ------------------------------------------------------------------------------------
 
     def predict(self, p: object, x: object = None) -> FloatArray:
         """Recalibrate probabilities.
@@ -216,45 +304,26 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         are compared as they are: the text "1" is not the number 1.
         """
         self._check_fitted()
-        if self.several_ is not None:
-            return self.several_.predict(p, x)
-        if isinstance(p, Sample):
+        if isinstance(p, Rows):
+            call = ".predict(rows.p, rows)" if p.codes is None else ".apply(sample)"
             raise InputError(
-                "predict takes probabilities; for a Sample use .apply(sample)",
+                "predict takes probabilities; for a {kind} use {call}",
                 argument="p",
                 value=p,
+                details={"kind": type(p).__name__, "call": call},
             )
-        if isinstance(p, Population):
-            raise InputError(
-                "predict takes probabilities; for a Population use .predict(rows.p, rows)",
-                argument="p",
-                value=p,
-            )
-        return as_probabilities(self._predict(self._points(p, x)))
+        told = self._recalibrated(self._points(p, x))
+        return told[:, 0] if self.classes_ is None else told
 
-    @overload
-    def apply(self, sample: Sample) -> Sample: ...
-    @overload
-    def apply(self, sample: MulticlassSample) -> MulticlassSample: ...
-    @overload
     def apply(
         self,
-        sample: Scan,
-        out: str | Path,
-        *,
-        column: str = NEW_COLUMN,
-        safe_cells: bool = False,
-        progress: bool | None = None,
-    ) -> Scan: ...
-    def apply(
-        self,
-        sample: Sample | Scan | MulticlassSample,
+        sample: Given,
         out: str | Path | None = None,
         *,
         column: str = NEW_COLUMN,
         safe_cells: bool = False,
         progress: bool | None = None,
-    ) -> Sample | Scan | MulticlassSample:
+    ) -> Given:
         """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
 
         A scan is read, recalibrated and written some rows at a time, in order: every row of its
@@ -263,14 +332,15 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        sample : Sample, Scan or MulticlassSample
+        sample : Sample, MulticlassSample or a scan
             Rows that the fit has not seen, with (at least) its covariates; of several classes, with
             the classes of the fit in their order.
         out : str or Path, optional
             For a scan, the file to write: .csv, .tsv, .jsonl (these also with .gz), .parquet or
             .feather. One that is there is replaced. A sample needs none.
         column : str
-            For a scan, the name of the new column; "p_recalibrated" by default.
+            For a scan, the name of the new column; "p_recalibrated" by default. Of several classes
+            each has one, such as "p_recalibrated_win".
         safe_cells : bool
             For a scan and a .csv or .tsv file, whether text that a spreadsheet program would take
             for a formula (it begins with =, +, - or @ and is no number) gets an apostrophe before
@@ -280,51 +350,66 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        Sample, Scan or MulticlassSample
+        Sample, MulticlassSample or a scan
             The same rows with recalibrated probabilities: of a scan, those of the file written.
         """
-        if self.several_ is not None:
-            return self.several_.apply(sample)  # type: ignore[arg-type]
-        if isinstance(sample, MulticlassSample):
-            self._check_fitted()
-            raise InputError(
-                "this {name} was fitted on two labels, and the sample has the classes {classes}; "
-                "fit it on a MulticlassSample",
-                argument="sample",
-                details={"name": type(self).__name__, "classes": listed(sample.classes)},
-            )
-        if not isinstance(sample, Scan):
-            checked_sample(sample)
-            return sample.with_predictions(self.predict(sample.p, sample))
         self._check_fitted()
-        if out is None or sample.parts is not None:
+        given = labelled(sample)
+        self._refuse_others(given)
+        if not isinstance(given, FileRows):
+            told: Given = given.with_predictions(self.predict(given.p, given))
+            return told
+        if out is None or given.parts is not None:
             raise InputError(
                 "the recalibrated rows of a scan of whole files go to a file; name it with "
                 "{argument}",
                 argument="out",
             )
         place = Path(out)
-        if place.resolve() in [file.resolve() for file in sample.files]:
+        if place.resolve() in [file.resolve() for file in given.files]:
             raise InputError(
                 "{argument} would overwrite {value}, which is read", argument="out", value=str(out)
             )
+        roles = given.roles
+        new = tuple(f"{column}_{name}" for name in self.classes_ or ()) or (column,)
         if safe_cells:
-            refuse_formula_names([*sample.roles.columns, column])
-        made = Application(self, sample.prob, "error" if sample.missing == "error" else "level")
-        with sample.file_set.located():
+            refuse_formula_names([*roles.columns, *new])
+        made = Application(self, roles.prob, "error" if roles.missing == "error" else "level")
+        with given.file_set.located():
             copy = write_recalibrated(
                 made,
-                sample.file_set,
+                given.file_set,
                 place,
-                column,
-                sample.roles.columns,
-                na_values=sample.roles.na_values,
+                new,
+                roles.columns,
+                na_values=roles.na_values,
                 safe_cells=safe_cells,
                 progress=progress,
             )
-        form = replace(copy.written, na_values=sample.form.na_values)
-        roles = replace(sample.roles, prob=(column,))
-        return replace(sample, file_set=FileSet.of(place, form), roles=roles)
+        form = replace(copy.written, na_values=given.form.na_values)
+        new_roles = replace(roles, prob=new)
+        written: Any = replace(given, file_set=FileSet.of(place, form), roles=new_roles)
+        return cast("Given", written)
+
+    def _refuse_others(self, sample: Any) -> None:
+        """Refuse rows of other classes than those of the fit."""
+        name = type(self).__name__
+        if self.classes_ is None and sample.several:
+            raise InputError(
+                "this {name} was fitted on two labels, and the sample has the classes {classes}; "
+                "fit it on a MulticlassSample",
+                argument="sample",
+                details={"name": name, "classes": listed(sample.classes)},
+            )
+        if self.classes_ is not None and not sample.several:
+            raise InputError(
+                "this {name} was fitted on several classes; apply it to a MulticlassSample of the "
+                "same ones",
+                argument="sample",
+                details={"name": name},
+            )
+        if self.classes_ is not None:
+            refuse_other_classes(sample.classes, self.classes_, "sample")
 
     def unseen(self, x: object) -> dict[str, int]:
         """Count rows with a level that `fit` has not seen; missing values are not counted.
@@ -372,9 +457,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             that is far from all that they know as they treat the nearest.
         """
         self._check_fitted()
-        if self.several_ is not None:
-            return self.several_.outside(p, x)
-        return np.asarray(self._distance(self._points(p, x)) >= 1)
+        return np.asarray(self._far(self._points(p, x)) >= 1)
 
     def at_edge(self, p: object, x: object = None) -> BoolArray:
         """Mark the rows at the edge of the calibration rows, where corrections of `Local` fade.
@@ -395,39 +478,54 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             Only `Local` marks rows.
         """
         self._check_fitted()
-        if self.several_ is not None:
-            return self.several_.at_edge(p, x)
-        far = self._distance(self._points(p, x))
+        far = self._far(self._points(p, x))
         return np.asarray((far > 0) & (far < 1))
-
-    def _distance(self, points: Points) -> FloatArray:
-        """How far rows lie from the calibration rows, (n,): 0 among them, 1 and more outside."""
-        return np.zeros(len(points))
-
-    def _placed(self, points: Points) -> tuple[FloatArray, FloatArray]:
-        """Recalibrated probabilities of checked rows and their distances, each (n,)."""
-        return self._predict(points), self._distance(points)
 
     @property
     def unchanged_(self) -> bool:
         """bool: Whether the fit decided to change nothing; most methods cannot."""
-        return False
+        fits = [fit for fit in self.fits_ or () if fit is not None]
+        return bool(fits) and all(fit.unchanged_ for fit in fits)
+
+    def _recalibrated(self, rows: Rows) -> FloatArray:
+        """Recalibrated probabilities of checked rows, (n, K)."""
+        return as_probabilities(self._predict(rows) if self.fits_ is None else self._joined(rows))
+
+    def _far(self, rows: Rows) -> FloatArray:
+        """How far checked rows lie from the calibration rows, (n,): 0 among them, 1 outside."""
+        if self.fits_ is None:
+            return self._distance(rows)
+        pairs = zip(self._codes_apart, self.fits_, strict=True)
+        far = [fit._distance(rows.outcome(code)) for code, fit in pairs if fit is not None]
+        return np.asarray(np.max(far, axis=0))
+
+    # --- what a method is -----------------------------------------------------------------------
 
     @abstractmethod
-    def _fit(self, sample: Sample) -> None:
-        """Fill the fitted attributes."""
+    def _fit(self, rows: Any) -> None:
+        """Fill the fitted attributes; from `Rows`, or from `Predictions` without covariates."""
 
     @abstractmethod
-    def _predict(self, points: Points) -> FloatArray:
-        """Map checked rows to probabilities."""
+    def _predict(self, rows: Rows) -> FloatArray:
+        """Map checked rows to probabilities, (n, K)."""
 
-    @abstractmethod
+    def _distance(self, rows: Rows) -> FloatArray:
+        """How far rows lie from the calibration rows, (n,); most methods do not know."""
+        return np.zeros(rows.n)
+
+    def _check_settings(self) -> None:
+        """Refuse settings that no fit can have; a method that has none takes all."""
+
     def _learned(self) -> dict[str, Any]:
-        """All that `_predict` needs, JSON-safe."""
+        """All that `_predict` needs, JSON-safe: by default attributes named as in `_LEARNED`."""
+        return {name: getattr(self, f"{name}_") for name in self._LEARNED.entries}
 
-    @abstractmethod
     def _restore(self, learned: dict[str, Any]) -> None:
         """The inverse of `_learned`, given values that are as `_LEARNED` describes."""
+        for name, value in learned.items():
+            setattr(self, f"{name}_", value)
+
+    # --- files ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Give the settings and all that was learned, ready for JSON.
@@ -438,8 +536,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             Plain numbers, texts and lists; `from_dict` makes the same recalibrator of it.
         """
         self._check_fitted()
-        learned = self if self.several_ is None else self.several_
         named = {} if self.classes_ is None else {"classes": [packed(c) for c in self.classes_]}
+        if self.fits_ is None:
+            learned = self._learned()
+        else:
+            learned = {"fits": [None if fit is None else fit.to_dict() for fit in self.fits_]}
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -458,12 +559,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "prob": self.prob_,
             "rows": self.n_rows_,
             "available_rows": self.n_available_,
-            "learned": plain(learned._learned()),
+            "learned": plain(learned),
         }
 
     def _saved_settings(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain(self.get_params(deep=False))
-        return found
+        settings: dict[str, Any] = plain(self.get_params(deep=False))
+        return settings
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
@@ -492,66 +593,51 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _read(cls, facts: Any, place: str) -> Self:
         """A fitted recalibrator of facts that stand at a place of a file."""
-        found = cls._shape(facts).read(facts, place)
-        settings = found["settings"].items()
-        made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
-        filled: Recalibrator = made
-        if found.get("classes") is not None and not cls._for_classes:
-            filled = made._machine(len(found["classes"]))
-        refuse_contradictions(found, f"{place}." if place else "", filled.reads_covariates)
-        filled._fill_from(found)
-        if filled is not made:
-            made._adopt(filled)
+        entries = cls._shape(facts).read(facts, place)
+        made = cls(**in_tuples(entries["settings"]))
+        refuse_contradictions(entries, f"{place}." if place else "", made.reads_covariates)
+        made._fill_from(entries)
         return made
 
     @classmethod
     def _shape(cls, facts: Any) -> Record:
         """What a file of this method may say, of two labels or of several classes."""
-        has_classes = cls._for_classes or (isinstance(facts, Mapping) and "classes" in facts)
+        has_classes = isinstance(facts, Mapping) and "classes" in facts
         learned = cls._LEARNED
-        if has_classes and not cls._for_classes:
-            named = CLASSES.read(facts["classes"], "classes")
-            learned = cls._machine_type(len(named))._LEARNED
-        return whole_record(cls.__name__, cls._SETTINGS, learned, has_classes)
+        if has_classes:
+            classes = CLASSES.read(facts["classes"], "classes")
+            learned = learned if cls._learns_together(len(classes)) else FITS
+        return whole_record(
+            cls.__name__, cls._SETTINGS, learned, of_classes=has_classes or cls.for_classes
+        )
 
-    def _fill_from(self, found: Mapping[str, Any]) -> None:
+    def _fill_from(self, entries: Mapping[str, Any]) -> None:
         """Take over the checked entries of a file."""
-        self.columns_, self.n_rows_ = found["columns"], found["rows"]
-        self.n_available_ = found.get("available_rows", self.n_rows_)
-        self.missing_levels_, self.seen_levels_ = found["missing_levels"], found["seen_levels"]
-        self.meanings_ = {name: dict(own) for name, own in found.get("meanings", {}).items()}
-        self.prob_ = found["prob"]
-        if "classes" in found:
-            self.classes_ = tuple(found["classes"])
-        self._restore(found["learned"])
+        self.columns_, self.n_rows_ = entries["columns"], entries["rows"]
+        self.n_available_ = entries.get("available_rows", self.n_rows_)
+        self.missing_levels_ = entries["missing_levels"]
+        self.seen_levels_ = entries["seen_levels"]
+        meanings = entries.get("meanings", {})
+        self.meanings_ = {name: dict(pairs) for name, pairs in meanings.items()}
+        self.prob_ = entries["prob"]
+        learned = entries["learned"]
+        if "classes" in entries:
+            self.classes_ = tuple(entries["classes"])
+            if not self._learns_together(len(self.classes_)):
+                self._restore_fits(tuple(learned["fits"]))
+                return
+        self._restore(learned)
 
-    @classmethod
-    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:  # noqa: ARG003
-        """What learns so many classes by this method for two labels; by default one by one."""
-        from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
-
-        return OneVsRest
-
-    def _machine(self, classes: int) -> ClassRecalibrator:
-        """The same, with the settings of this one."""
-        made: ClassRecalibrator = self._machine_type(classes)(clone(self))
-        return made
-
-    def _check_settings(self) -> None:
-        """Refuse settings that no fit can have; a method that has none takes all."""
-
-    def _adopt(self, machine: Recalibrator) -> None:
-        """Have what was learned of several classes, and be asked for it."""
-        self._forget_classes()
-        fitted = {name: own for name, own in vars(machine).items() if name.endswith("_")}
-        for name, own in fitted.items():
-            setattr(self, name, own)
-        self.several_ = machine
-
-    def _forget_classes(self) -> None:
-        if self.several_ is not None:
-            for name in [name for name in vars(self) if name.endswith("_")]:
-                delattr(self, name)
+    def _restore_fits(self, fits: tuple[Recalibrator | None, ...]) -> None:
+        same_size("learned.fits", len(fits), "the classes to fit", len(self._codes_apart))
+        kind = type(self._for_each())
+        for at, fit in enumerate(fits):
+            alike = type(fit) is kind and fit.classes_ is None and fit.columns_ == self.columns_
+            if fit is not None and not alike:
+                unfit(f"learned.fits[{at}]", f"must be a {kind.__name__} of the same columns")
+        if all(fit is None for fit in fits):
+            unfit("learned.fits", "must have a fit")
+        self.fits_ = fits
 
     def save(self, path: str | Path) -> None:
         """Write JSON, whole or not at all; `itrust.recalibrate.load` reads it.
@@ -593,19 +679,36 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             )
         return text
 
+    # --- rows to recalibrate ----------------------------------------------------------------------
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_rows_"):
             name = type(self).__name__
             raise NotFittedError(f"this {name} has learned nothing yet; call fit(sample) first")
 
-    def _points(self, p: object, x: object) -> Points:
-        if not self.columns_:
-            return of_one_column(p).points
-        checked = of_one_column(p).p
-        columns = self._columns(x)
+    def _points(self, p: object, x: object) -> Rows:
+        """Rows of what users give to be recalibrated, checked."""
+        return self._rows(p, self._columns(x) if self.columns_ else ())
+
+    def _rows(self, p: object, columns: tuple[Column, ...]) -> Rows:
+        """Rows of probabilities, checked here, and of columns that were read."""
+        rows: Rows
+        if self.classes_ is None:
+            rows = of_one_column(p)
+        else:
+            shape = np.asarray(p, dtype=object).shape if isinstance(p, np.ndarray | list) else ()
+            if shape and shape[1:] != (len(self.classes_),):
+                raise InputError(
+                    "{argument} must have one column for each of the classes {classes}, in this "
+                    "order, not the shape {value}",
+                    argument="p",
+                    value=shape,
+                    details={"classes": listed(self.classes_)},
+                )
+            rows = MulticlassPopulation(p, classes=self.classes_)
         for column in columns:
-            same_length(Subject("x", column.name), len(column), checked.size, "probabilities")
-        return Points(checked, columns)
+            same_length(Subject("x", column.name), len(column), rows.n, "probabilities")
+        return rows.with_columns(columns)
 
     @property
     def kinds_(self) -> Kinds:
@@ -629,30 +732,21 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 argument="x",
                 details={"names": listed(names)},
             )
-        if isinstance(x, MulticlassSample):
-            x = x.one_class(x.classes[0])
-        if isinstance(x, Sample | Population):
+        if isinstance(x, Rows):
             x = x.columns
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
             columns = x
         elif isinstance(x, np.ndarray | list):
             columns = read_covariates(x, names, partial=True, kinds=self.kinds_)
         else:
-            found = columns_named(x, names)
-            chosen = {name: found[name] for name in names}
+            given = columns_named(x, names)
+            chosen = {name: given[name] for name in names}
             columns = read_covariates(chosen, None, partial=True, kinds=self.kinds_)
         return self._aligned(columns)
 
-    def _placed_classes(
-        self, p: FloatArray, columns: tuple[Column, ...]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Recalibrated rows of several classes, (n, K), and how far out they lie, (n,)."""
-        learner = self if self.several_ is None else self.several_
-        return learner._placed_classes(p, columns)
-
     def _aligned(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         by_name = {column.name: column for column in columns}
-        found = []
+        columns_now = []
         for name, kind in self.columns_.items():
             if name not in by_name:
                 raise InputError(
@@ -670,8 +764,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                     column=name,
                     details={"kind": kind, "now": column.kind},
                 )
-            found.append(_with_level(column, self.missing_levels_[name]))
-        return tuple(found)
+            columns_now.append(_with_level(column, self.missing_levels_[name]))
+        return tuple(columns_now)
 
 
 def _missing_level(column: Column) -> str | None:
@@ -697,29 +791,14 @@ def _with_level(column: Column, level: str | None) -> Column:
     return Column(column.name, column.kind, codes, levels)
 
 
-class PredictionRecalibrator(Recalibrator):
-    """A method that reads the prediction alone, so that it can learn from any number of rows."""
-
-    def _learn(self, rows: CalibrationRows) -> Self:
-        found = rows.predictions
-        self._begin((), found.y, found.values, found.n, found.n)
-        self._fit_predictions(found)
-        return self
-
-    def _fit(self, sample: Sample) -> None:
-        self._fit_predictions(Predictions.of(sample))
-
-    @abstractmethod
-    def _fit_predictions(self, rows: Predictions) -> None:
-        """Fill the fitted attributes."""
+def in_tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a file, with tuples for lists, as constructors have them."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
 
 
-def one_class(sample: Sample) -> bool:
-    """Whether all labels that count are equal."""
-    counted = sample.y[sample.weights_or_ones > 0]
-    return bool(counted.min() == counted.max())
-
-
-def held_logit(p: FloatArray, edge: float) -> FloatArray:
-    """Logits of probabilities held within [edge, 1 - edge]; finite for every edge above 0."""
-    return np.asarray(logit(np.clip(p, edge, min(1 - edge, NEARLY_ONE))))
+def refuse_unless_positive(values: object, name: str) -> None:
+    """Refuse a setting that is no list of positive numbers."""
+    if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
+        raise InputError(
+            "{argument} must be positive numbers, not {value}", argument=name, value=values
+        )

@@ -22,8 +22,8 @@ from itrust._core import (
     same_size,
     unfit,
 )
-from itrust.data import Points
-from itrust.recalibrate.base import PredictionRecalibrator
+from itrust.data import Rows
+from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.rows import Predictions
 from itrust.recalibrate.saved import COUNT, PROBABILITY
 from itrust.terms import interpolated
@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-12  # weight of a binning that no prediction shows
 BIN_EDGES, BIN_RATES = Numbers(PROBABILITY, apart=True), Numbers(PROBABILITY, at_least=1)
 
 
-class Isotonic(PredictionRecalibrator):
+class Isotonic(Recalibrator):
     """Isotonic regression (Zadrozny and Elkan 2002), as scikit-learn computes it.
 
     The rising step function with the least squared error, joined by straight lines.
@@ -61,23 +61,20 @@ class Isotonic(PredictionRecalibrator):
         }
     )
 
-    def _fit_predictions(self, rows: Predictions) -> None:
+    def _fit(self, rows: Predictions) -> None:
         model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        model.fit(rows.p, rows.y, sample_weight=rows.w)
+        model.fit(rows.p[:, 0], rows.codes, sample_weight=rows.w)
         self.knots_, self.heights_ = model.X_thresholds_, model.y_thresholds_
 
-    def _predict(self, points: Points) -> FloatArray:
-        return interpolated(points.p, self.knots_, self.heights_)
-
-    def _learned(self) -> dict[str, Any]:
-        return {"knots": self.knots_, "heights": self.heights_}
+    def _predict(self, rows: Rows) -> FloatArray:
+        return interpolated(rows.p, self.knots_, self.heights_)[:, None]
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.knots_, self.heights_ = learned["knots"], learned["heights"]
+        super()._restore(learned)
         same_size("learned.heights", self.heights_.size, "learned.knots", self.knots_.size)
 
 
-class HistogramBinning(PredictionRecalibrator):
+class HistogramBinning(Recalibrator):
     """The rate of positive labels in bins of equal weight (Zadrozny and Elkan 2001).
 
     Parameters
@@ -106,18 +103,15 @@ class HistogramBinning(PredictionRecalibrator):
     def __init__(self, bins: int = 10) -> None:
         self.bins = bins
 
-    def _fit_predictions(self, rows: Predictions) -> None:
+    def _fit(self, rows: Predictions) -> None:
         self.edges_, ones, weights = _Ordered.of(rows).binned(self.bins)
         self.rates_ = ones / weights
 
-    def _predict(self, points: Points) -> FloatArray:
-        return np.asarray(self.rates_[np.searchsorted(self.edges_, points.p)])
-
-    def _learned(self) -> dict[str, Any]:
-        return {"edges": self.edges_, "rates": self.rates_}
+    def _predict(self, rows: Rows) -> FloatArray:
+        return np.asarray(self.rates_[np.searchsorted(self.edges_, rows.predictions)])
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edges_, self.rates_ = learned["edges"], learned["rates"]
+        super()._restore(learned)
         _refuse_misfit(self.edges_, self.rates_, "learned.edges", "learned.rates")
 
 
@@ -138,10 +132,11 @@ class _Ordered:
 
     @classmethod
     def of(cls, rows: Predictions) -> _Ordered:
-        order = np.argsort(rows.p, kind="stable")
+        p = rows.p[:, 0]
+        order = np.argsort(p, kind="stable")
         w = rows.w[order]  # of sum n: a prior of two rows needs weights that count rows
-        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * rows.y[order])]
-        return cls(rows.p[order], *sums)
+        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * rows.codes[order])]
+        return cls(p[order], *sums)
 
     def binned(self, bins: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Inner edges of bins of equal weight, and the weight of ones and of all rows in each."""
@@ -155,7 +150,7 @@ class _Ordered:
         return edges, np.diff(self.ones[ends]), np.diff(self.rows[ends])
 
 
-class BBQ(PredictionRecalibrator):
+class BBQ(Recalibrator):
     """Bayesian binning into quantiles (Naeini, Cooper and Hauskrecht 2015).
 
     Histogram binnings with B bins of equal frequency, for every B from n^(1/3) / 10 to
@@ -207,7 +202,7 @@ class BBQ(PredictionRecalibrator):
     def __init__(self, min_bins: int | None = None, max_bins: int | None = None) -> None:
         self.min_bins, self.max_bins = min_bins, max_bins
 
-    def _fit_predictions(self, rows: Predictions) -> None:
+    def _fit(self, rows: Predictions) -> None:
         ordered = _Ordered.of(rows)
         root = np.cbrt(rows.n)
         lowest, highest = self.min_bins, self.max_bins
@@ -234,11 +229,11 @@ class BBQ(PredictionRecalibrator):
         scores = np.array([score for _, _, score in found.values()])
         self.weights_ = np.exp(scores - logsumexp(scores))
 
-    def _predict(self, points: Points) -> FloatArray:
-        total = np.zeros(len(points))
+    def _predict(self, rows: Rows) -> FloatArray:
+        total = np.zeros((rows.n, 1))
         for edges, rates, weight in zip(self.edges_, self.rates_, self.weights_, strict=True):
             if weight > NEGLIGIBLE:
-                total += weight * rates[np.searchsorted(edges, points.p)]
+                total += weight * rates[np.searchsorted(edges, rows.predictions)]
         return total
 
     def _learned(self) -> dict[str, Any]:
@@ -250,8 +245,7 @@ class BBQ(PredictionRecalibrator):
         }
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edges_, self.rates_ = learned["edges"], learned["rates"]
-        self.weights_ = learned["weights"]
+        super()._restore(learned)
         for name, own in (("rates", self.rates_), ("weights", self.weights_)):
             same_size(f"learned.{name}", len(own), "learned.edges", len(self.edges_))
         for at, (edges, rates) in enumerate(zip(self.edges_, self.rates_, strict=True)):

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from itrust._core import AnyArray, FloatArray, InputError, did_you_mean
 from itrust.data import MulticlassSample, Sample, frame_columns
 from itrust.recalibrate.base import Recalibrator
-from itrust.recalibrate.sigmoid import Temperature
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,10 +101,10 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         RecalibratedClassifier
             The object itself, fitted.
         """
-        X, labels, w = _checked(X, y, sample_weight)
-        self.classes_ = np.unique(labels)
+        X, y_known, w = _checked(X, y, sample_weight)
+        self.classes_ = np.unique(y_known)
         if self.prefit:
-            self.classifier_, rows, targets, weights = self.classifier, X, labels, w
+            self.classifier_, rows, targets, weights = self.classifier, X, y_known, w
             known = np.asarray(getattr(self.classifier, "classes_", self.classes_))
             if not np.array_equal(known, self.classes_):
                 raise InputError(
@@ -115,29 +114,26 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                     details={"known": known, "classes": self.classes_},
                 )
         else:
-            parts = (X, labels) if w is None else (X, labels, w)
+            parts = (X, y_known) if w is None else (X, y_known, w)
             train, rows, train_y, targets, *weighted = train_test_split(
                 *parts,
                 test_size=self.calibration,
                 random_state=self.random_state,
-                stratify=labels,
+                stratify=y_known,
             )
             extra = {"sample_weight": weighted[0]} if weighted else {}
             weights = weighted[1] if weighted else None
             self.classifier_ = clone(self.classifier).fit(train, train_y, **extra)
         self._keep_features(X)
-        told, x = self.classifier_.predict_proba(rows), self._covariates(rows)
+        told = np.asarray(self.classifier_.predict_proba(rows), dtype=float)
+        given: dict[str, Any] = {"x": self._covariates(rows), "weights": weights}
         sample: Sample | MulticlassSample
-        if self.classes_.size > 2 or self.recalibrator._for_classes:
+        if self.classes_.size > 2 or self.recalibrator.for_classes:
             names = self.classes_.tolist()
-            codes = np.searchsorted(self.classes_, targets)
-            p = np.asarray(told, dtype=float)
-            sample = MulticlassSample(
-                [names[code] for code in codes], p, x, names, weights=weights, missing="level"
-            )
+            labels = [names[code] for code in np.searchsorted(self.classes_, targets)]
+            sample = MulticlassSample(labels, told, classes=names, missing="level", **given)
         else:
-            p = np.asarray(told[:, 1])
-            sample = Sample(targets == self.classes_[1], p, x, weights=weights, missing="level")
+            sample = Sample(targets == self.classes_[1], told[:, 1], missing="level", **given)
         self.recalibrator_ = clone(self.recalibrator).fit(sample)
         return self
 
@@ -180,9 +176,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return np.asarray(self.classes_[largest])
 
     def __sklearn_tags__(self) -> Any:
-        """Several classes, if the recalibrator takes them; the rest is as the classifier has it."""
+        """What the classifier takes."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not isinstance(self.recalibrator, Temperature)
         if hasattr(self.classifier, "__sklearn_tags__"):
             own = self.classifier.__sklearn_tags__().input_tags
             tags.input_tags = own

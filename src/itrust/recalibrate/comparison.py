@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,16 +20,32 @@ from itrust._core import (
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import (
     EqualMass,
+    class_losses,
     klce_test,
+    mean_loss,
     null_sd,
     reliability_curve,
     scores,
+    top_label,
 )
-from itrust.data import MulticlassSample, Sample, Scan, rows_at_hand, share_codes
+from itrust.data import (
+    MulticlassSample,
+    MulticlassScan,
+    Rows,
+    Sample,
+    Scan,
+    rows_at_hand,
+    share_codes,
+)
 from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
-from itrust.recalibrate.multiclass.comparison import compare_classes
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
-from itrust.recalibrate.rows import CalibrationRows, random_rows, rows_in_files, unseen
+from itrust.recalibrate.rows import (
+    CalibrationRows,
+    random_rows,
+    refuse_other_classes,
+    rows_in_files,
+    unseen,
+)
 
 NONE = "none"
 MIN_FOR_SLICES = 40
@@ -37,8 +54,8 @@ TOO_MANY_SHARED = 0.5
 
 def compare(
     methods: Mapping[str, Recalibrator] | Sequence[Recalibrator],
-    calibration: Sample | Scan | MulticlassSample,
-    test: Sample | Scan | MulticlassSample,
+    calibration: Sample | Scan | MulticlassSample | MulticlassScan,
+    test: Sample | Scan | MulticlassSample | MulticlassScan,
     *,
     alpha: float = 0.05,
     draws: int = 999,
@@ -57,9 +74,9 @@ def compare(
     ----------
     methods : mapping of str to Recalibrator, or sequence of Recalibrator
         What to compare; without names each has that of its class. The methods are cloned.
-    calibration : Sample, Scan or MulticlassSample
+    calibration : Sample, MulticlassSample or a scan
         Rows to fit on, which the model was not trained on.
-    test : Sample, Scan or MulticlassSample
+    test : Sample, MulticlassSample or a scan
         Rows to judge on: of the same model, with the same covariates, and no row in common.
     alpha : float
         Size of the test that confirms a slice.
@@ -88,40 +105,6 @@ def compare(
     """
     named = _named(methods)
     seed = as_seed(rng)
-    if isinstance(calibration, MulticlassSample):
-        return compare_classes(named, calibration, test, draws, seed, progress)
-    if isinstance(test, MulticlassSample):
-        raise InputError(
-            "test has several classes, and calibration has two labels", argument="test"
-        )
-
-    def judged(name: str, method: Recalibrator | None) -> Recalibration:
-        begun = time.perf_counter()
-        fitted = None
-        if method is not None:
-            with progress_bar("fitting", 1.0):
-                fitted = clone(method)._learn(learn)
-        told = judge if fitted is None else fitted.apply(judge)
-        seconds = time.perf_counter() - begun
-        result = klce_test(told, draws=draws, rng=seed)
-        return Recalibration(
-            name=name,
-            fitted=fitted,
-            brier=scores.brier(told),
-            log_loss=scores.log_loss(told),
-            ece=scores.ece(told),
-            mce=scores.mce(told),
-            smooth_ece=scores.smooth_ece(told),
-            curve=reliability_curve(told, EqualMass(10)),
-            test=result,
-            null_sd=null_sd(told),
-            slice=_worst_slice(told, alpha, draws, seed) if slices else None,
-            seconds=seconds,
-            outside=0 if fitted is None else int(fitted.outside(judge.p, judge).sum()),
-            at_edge=0 if fitted is None else int(fitted.at_edge(judge.p, judge).sum()),
-        )
-
-    found = []
     reads_alone = any(own is not None and not own.reads_covariates for own in named.values())
     to_read = (1 + reads_alone) * rows_in_files(calibration) + rows_in_files(test)
     stages: dict[str | None, float] = {None: to_read / READ_A_SECOND} if to_read else {}
@@ -130,13 +113,55 @@ def compare(
         advance = begin(None, to_read) if to_read else unseen
         learn = CalibrationRows(calibration, lambda _: advance)
         judge, test_rows = random_rows(test, rows_at_hand(), advance)
-        _refuse_same_rows(learn.sample, judge)
+        _refuse_others(learn.sample, judge)
         if reads_alone:
             _ = learn.predictions
+        searched = slices and not judge.several
+
+        def judged(name: str, method: Recalibrator | None) -> Recalibration:
+            begun = time.perf_counter()
+            fitted = None
+            if method is not None:
+                with progress_bar("fitting", 1.0):
+                    fitted = clone(method)._learn(learn)
+            told = judge if fitted is None else fitted.apply(judge)
+            return Recalibration(
+                name=name,
+                fitted=fitted,
+                seconds=time.perf_counter() - begun,
+                slice=_worst_slice(told, alpha, draws, seed) if searched else None,
+                outside=0 if fitted is None else int(fitted.outside(judge.p, judge).sum()),
+                at_edge=0 if fitted is None else int(fitted.at_edge(judge.p, judge).sum()),
+                **_scored(told, draws, seed),
+            )
+
+        recalibrations = []
         for name, method in named.items():
-            begin(name, 1 + slices + (method is not None))
-            found.append(judged(name, method))
-    return RecalibrationTable(tuple(found), learn.n, judge.n, draws, seed, test_rows)
+            begin(name, 1 + searched + (method is not None))
+            recalibrations.append(judged(name, method))
+    return RecalibrationTable(
+        tuple(recalibrations), learn.n, judge.n, draws, seed, test_rows, of_classes=judge.several
+    )
+
+
+def _scored(rows: Any, draws: int, seed: int) -> dict[str, Any]:
+    """Scores and the test; of several classes, curves are of the largest probability."""
+    result = klce_test(rows, draws=draws, rng=seed)
+    one = top_label(rows) if rows.several else rows
+    if rows.several:
+        brier, log_loss = (mean_loss(rows, own) for own in class_losses(rows))
+    else:
+        brier, log_loss = scores.brier(rows), scores.log_loss(rows)
+    return {
+        "brier": brier,
+        "log_loss": log_loss,
+        "ece": scores.ece(one),
+        "mce": scores.mce(one),
+        "smooth_ece": scores.smooth_ece(one),
+        "curve": reliability_curve(one, EqualMass(10)),
+        "test": result,
+        "null_sd": result.null_sd if rows.several else null_sd(rows),
+    }
 
 
 def _step_words(name: str | None) -> str:
@@ -175,20 +200,32 @@ def _named(
     return {NONE: None, **methods}
 
 
-def _worst_slice(sample: Sample, alpha: float, draws: int, seed: int) -> Slice | None:
+def _worst_slice(sample: Any, alpha: float, draws: int, seed: int) -> Slice | None:
     if not sample.columns or sample.n < MIN_FOR_SLICES:
         return None
     confirmed = bias_slices(sample, alpha=alpha, draws=draws, rng=seed).confirmed
     return max(confirmed, key=lambda found: abs(found.at_least), default=None)
 
 
-def _refuse_same_rows(calibration: Sample, test: Sample) -> None:
-    """A method that is judged on the rows it learned from would look calibrated."""
+def _refuse_others(calibration: Rows, test: Rows) -> None:
+    """Refuse rows of other classes or covariates, and rows that a method has learned from."""
+    if calibration.several and not test.several:
+        raise InputError(
+            "calibration has several classes, and test is a {kind}; make a MulticlassSample of it",
+            argument="test",
+            details={"kind": type(test).__name__},
+        )
+    if test.several and not calibration.several:
+        raise InputError(
+            "test has several classes, and calibration has two labels", argument="test"
+        )
+    if test.several:
+        refuse_other_classes(test.classes, calibration.classes, "test")
     if calibration.names != test.names:
         raise InputError(
             "calibration and test have different covariates", argument="test", value=test.names
         )
-    known, asked = (_keys(sample, calibration) for sample in (calibration, test))
+    known, asked = (_keys(rows, calibration) for rows in (calibration, test))
     values, counts = np.unique(known, return_counts=True)
     # Rows that occur once in calibration: others may be alike without being the same.
     shared = int(np.isin(asked, values[counts == 1]).sum())
@@ -202,12 +239,12 @@ def _refuse_same_rows(calibration: Sample, test: Sample) -> None:
         )
 
 
-def _keys(sample: Sample, other: Sample) -> AnyArray:
-    """Rows as bytes, (n,): equal rows, equal bytes in both samples."""
-    columns = [sample.y, sample.p]
-    for column, known in zip(sample.columns, other.columns, strict=True):
+def _keys(rows: Rows, other: Rows) -> AnyArray:
+    """Rows as bytes, (n,): equal rows, equal bytes in both."""
+    columns = [rows.codes.astype(float), *rows.predictions.T]
+    for column, known in zip(rows.columns, other.columns, strict=True):
         _, codes = share_codes([known], [column])
         columns.append(codes.astype(float) if column.is_category else column.values)
     # Adding 0 makes one zero of two, whose bytes differ.
-    rows = np.ascontiguousarray(np.nan_to_num(np.column_stack(columns), nan=-1e300) + 0.0)
-    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    matrix = np.ascontiguousarray(np.nan_to_num(np.column_stack(columns), nan=-1e300) + 0.0)
+    return matrix.view(np.dtype((np.void, matrix.dtype.itemsize * matrix.shape[1]))).ravel()

@@ -184,12 +184,12 @@ class Basis:
         functions = [coordinate.terms for coordinate in self.coordinates]
         products = tuple(tuple(functions[c][k] for c, k in letters) for letters in self.terms)
         scales = {c.name: c.scale for c in self.coordinates if c.scale is not None}
-        return Features(products, scales)
+        return Features((*products, ()), scales)
 
-    def matrix(self, points: Points) -> FloatArray:
-        """The features of some rows, (n, k)."""
+    def design(self, points: Points) -> FloatArray:
+        """The features of some rows and, last, a constant, (n, k + 1)."""
         matrix = self._features.matrix(points)
-        matrix *= self.sizes[:, None]
+        matrix[:-1] *= self.sizes[:, None]
         return matrix.T
 
     def to_dict(self) -> dict[str, Any]:

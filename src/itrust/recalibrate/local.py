@@ -1,15 +1,17 @@
-"""`Local`: a monotone map, then smooth corrections in (p, x), as many as the test asks for."""
+"""`Local`: a map of p, then smooth corrections in (p, x), as many as the test asks for.
+
+Predictions and logits are (n, K), K = 1 for two labels; the logits of each outcome have features of
+its own probability and the covariates.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy.special import expit, logit
 
 from itrust._core import (
     Advance,
@@ -29,44 +31,82 @@ from itrust._core import (
     inside,
     progress_stages,
     same_size,
-    smallest_tickets,
-    tickets,
     unfit,
 )
 from itrust.calibration import klce_test
-from itrust.data import Points, Sample
+from itrust.data import Column, Points, Rows, Sample
 from itrust.engines import available_threads, one_blas_thread, ordered_map
-from itrust.recalibrate.base import (
-    Recalibrator,
-    held_logit,
-    one_class,
-)
+from itrust.recalibrate.base import Recalibrator, SavedFit, refuse_unless_positive
 from itrust.recalibrate.features import BASIS, MAX_FEATURES, Basis
-from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
-from itrust.recalibrate.rows import NO_DISTANCE, edge_of
+from itrust.recalibrate.rows import (
+    MIN_TO_FOLD,
+    CalibrationRows,
+    edge_of,
+    folds,
+    held_logits,
+    losses,
+    one_label,
+    points_of,
+    probabilities,
+    random_of,
+    softened,
+    units,
+    unseen,
+)
 from itrust.recalibrate.saved import COUNT, EDGE, FLAG, POSITIVE, PROBABILITY, SHARE
-from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
+from itrust.recalibrate.scaling import (
+    RIDGES,
+    Beta,
+    DirichletCalibration,
+    MatrixScaling,
+    Platt,
+    ScaleMap,
+    Temperature,
+    TemperatureScaling,
+    VectorScaling,
+)
 from itrust.recalibrate.support import SUPPORT, Support, faded
-
-if TYPE_CHECKING:
-    from itrust.recalibrate.multiclass.base import ClassRecalibrator
+from itrust.terms import (
+    LINKS,
+    MultinomialRows,
+    RegressionRows,
+    added_logits,
+    fit_glm,
+    fit_multinomial,
+    summed,
+)
 
 BLOCK_ROWS = 8_192
 BLOCK_NUMBERS = 2**23  # of the features of a block: there are fewer rows where features are many
-MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
+MAX_NUMBERS = 2**25  # of features that are held: beyond that they are made again each step
 TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
+LABELS_TO_TUNE = 30_000  # rows times classes that settings are chosen on
 MIN_ROWS = 40  # to divide among learning and judging
-MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
 ROWS_TO_TRUST = 40_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
 STRICTEST = 0.002
-FOLDS = 4
+# Gains of the mean loss that are not worth a step: of two labels, of classes, and of these where
+# settings are chosen.
+DONE, DONE_CLASSES, ROUGHLY = 1e-7, 1e-8, 1e-6
+FREE = 1e-8  # ridge of the intercept, against labels that one feature tells apart
 # How long things take, a test of 20,000 rows being 1; for progress alone.
 TUNING, CORRECTING = 2.0, 0.4
 USUAL_ROUNDS, USUAL_PASSES = 2, 5
 TESTS, CHOICES, REFIT = "testing", "choosing corrections", "fitting on all rows"
-MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
+# Plain ones first.
+MAPS: tuple[ScaleMap | None, ...] = (None, Temperature(), Platt(), Beta())
+CLASS_MAPS: tuple[ScaleMap | None, ...] = (
+    *(None, TemperatureScaling(), VectorScaling()),
+    *(MatrixScaling((ridge,)) for ridge in RIDGES),
+    *(DirichletCalibration((ridge,)) for ridge in RIDGES),
+)
+# Untested corrections are made many times.
+UNTESTED_WIDTHS, UNTESTED_RIDGES = (0.4, 1.0), (2.0, 16.0, 128.0)
+FEW_FEATURES, MANY_FEATURES, MANY_ROWS = 60, 150, 5_000
+
+Fitter = Callable[[float, "FloatArray | None"], FloatArray]  # ridge and start -> theta (K, m)
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -89,58 +129,54 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """One local correction on the scale of logits."""
+    """One local correction of the logits of all outcomes.
 
-    basis: Basis
-    fit: Fit
+    `bases` has the features of every outcome, `theta` their coefficients and, last, a constant's,
+    (K, m + 1).
+    """
+
+    bases: tuple[Basis, ...]
+    theta: FloatArray
     choice: Choice
 
-    def __call__(self, z: FloatArray, points: Points) -> FloatArray:
-        """Corrected logits of rows with logits z, (n,)."""
+    def __call__(self, z: FloatArray, columns: tuple[Column, ...]) -> FloatArray:
+        """Corrected logits of rows with logits z, (n, K)."""
 
         def corrected(rows: slice) -> FloatArray:
-            here = Points(expit(z[rows]), points.take(rows).columns)
-            return z[rows] + self.fit.added(self.basis.matrix(here))
+            here = tuple(column.take(rows) for column in columns)
+            return z[rows] + added_logits(designs(self.bases, z[rows], here), self.theta)
 
-        return np.concatenate([*side_by_side(corrected, z.size, len(self.basis))])
+        numbers = sum(map(len, self.bases))
+        return np.concatenate([*side_by_side(corrected, len(z), numbers)])
+
+
+def designs(bases: Sequence[Basis], z: FloatArray, columns: tuple[Column, ...]) -> list[FloatArray]:
+    """Features and a constant of every outcome, K arrays (n, m + 1)."""
+    points = points_of(probabilities(z), columns)
+    return [basis.design(own) for basis, own in zip(bases, points, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Chain:
-    """The whole recalibration: logits of p, monotone or as given, and corrections in turn."""
+    """The whole recalibration: logits of p, mapped or as given, and corrections in turn."""
 
     edge: float
-    monotone: Sigmoid | None
+    map: ScaleMap | None = None
     corrections: tuple[Correction, ...] = ()
 
-    def monotone_logits(self, z: FloatArray) -> FloatArray:
-        """Logits after the monotone map of predictions with logits z."""
-        return _monotone_logits(self.monotone, np.asarray(expit(z)), self.edge)
+    def mapped(self, p: FloatArray) -> FloatArray:
+        """Logits after the map, (n, K)."""
+        return held_logits(p, self.edge) if self.map is None else self.map._logits(p)
 
-    def logits(self, points: Points) -> FloatArray:
-        z = _monotone_logits(self.monotone, points.p, self.edge)
+    def logits(self, p: FloatArray, columns: tuple[Column, ...]) -> FloatArray:
+        """Logits after all corrections, (n, K)."""
+        z = self.mapped(p)
         for correction in self.corrections:
-            z = correction(z, points)
+            z = correction(z, columns)
         return z
 
-    def applied(self, sample: Sample) -> Sample:
-        return _moved(sample, self.logits(sample.points))
-
-
-def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> FloatArray:
-    return held_logit(p, edge) if monotone is None else monotone.logits(p)
-
-
-class _SavedMonotone(EntryShape):
-    """A monotone map, which is a whole recalibration by itself."""
-
-    def read(self, value: Any, place: str) -> Sigmoid:
-        """Give the map, fitted."""
-        known = {method.__name__: method for method in MONOTONE if method is not None}
-        name = value.get("method") if isinstance(value, dict) else None
-        if not isinstance(name, str) or name not in known:
-            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
-        return known[name]._read(value, place)
+    def of(self, rows: Rows) -> FloatArray:
+        return self.logits(rows.predictions, rows.columns)
 
 
 STEP = Record(
@@ -148,9 +184,8 @@ STEP = Record(
 )
 CORRECTION = Record(
     {
-        "basis": BASIS,
-        "coefficients": Numbers(),
-        "intercept": Number(),
+        "bases": ListOf(BASIS, at_least=1),
+        "coefficients": ListOf(Numbers(), at_least=1),
         "choice": Record({"width": POSITIVE, "ridge": POSITIVE}),
     }
 )
@@ -207,12 +242,12 @@ class Local(Recalibrator):
         What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
         The local corrections that were kept, in order.
-    monotone_ : Temperature, Platt, Beta or None
-        The monotone map; None: predictions as given.
+    map_ : Recalibrator or None
+        The map of the predictions, of two labels monotone; None: predictions as given.
     edge_ : float
         Predictions of 0 and 1 are read as lying this far from there.
-    support_ : Support
-        Where the calibration rows lie.
+    supports_ : tuple of Support
+        Where the calibration rows lie, for each outcome: one for two labels.
 
     Notes
     -----
@@ -261,9 +296,11 @@ class Local(Recalibrator):
             "edge": EDGE,
             "needed": SHARE,
             "clusters": Maybe(COUNT),
-            "monotone": Maybe(_SavedMonotone()),
+            "map": Maybe(
+                SavedFit(*dict.fromkeys(type(own) for own in (*MAPS, *CLASS_MAPS) if own))
+            ),
             "corrections": ListOf(CORRECTION, at_most=1_000),
-            "support": SUPPORT,
+            "supports": ListOf(SUPPORT, at_least=1),
             "steps": ListOf(STEP, at_least=1),
         }
     )
@@ -281,203 +318,264 @@ class Local(Recalibrator):
         self.alpha, self.rounds, self.features = alpha, rounds, features
         self.widths, self.ridges, self.draws, self.rng = widths, ridges, draws, rng
 
-    def _fit(self, sample: Sample) -> None:
-        self._check_settings()
-        self.edge_ = edge_of(sample.p)
-        self.clusters_ = sample.clusters
-        self.needed_ = min(self.alpha, max(_units(sample) / ROWS_TO_TRUST, STRICTEST))
+    @classmethod
+    def _learns_together(cls, classes: int) -> bool:
+        return classes > 2
+
+    def _fit(self, rows: Rows) -> None:
+        self.edge_ = edge_of(rows.predictions)
+        self.clusters_ = rows.clusters
+        self.needed_ = min(self.alpha, max(units(rows.design) / ROWS_TO_TRUST, STRICTEST))
         chosen = 1 + min(self.rounds, USUAL_ROUNDS) * (TUNING + CORRECTING + 1)
         stages = {TESTS: 2.0, CHOICES: chosen, REFIT: USUAL_ROUNDS * CORRECTING}
         with progress_stages(stages) as begin:
             begin(TESTS, 2.0)
-            first = self._first_pvalue(sample)
+            first = self._first_pvalue(rows)
             self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-            chain = _Chain(self.edge_, None)
+            chain = _Chain(self.edge_)
             if first <= self.needed_:
                 with one_blas_thread():  # many small products: threads would wait for each other
-                    choices = self._choices(sample, begin(CHOICES, chosen))
+                    choices = self._choices(rows, begin(CHOICES, chosen))
                     advance = begin(REFIT, CORRECTING * len(choices))
-                    chain = self._monotone_chain(sample)
+                    chain = _Chain(self.edge_, self._map(rows))
                     for choice in choices:
-                        chain = _corrected(sample, chain, choice, self.features, advance)
-        self.monotone_, self.corrections_ = chain.monotone, chain.corrections
-        self.support_ = Support.of(
-            sample.points, _few(sample).points, self.edge_, chain.monotone_logits
+                        chain = self._corrected(rows, chain, choice, advance)
+        self.map_, self.corrections_ = chain.map, chain.corrections
+        some = random_of(rows, TUNING_ROWS)
+        pairs = zip(*(points_of(own.predictions, own.columns) for own in (rows, some)), strict=True)
+        self.supports_ = tuple(
+            Support.of(every, few, self.edge_, _in_order(chain)) for every, few in pairs
         )
 
-    def _monotone_chain(self, sample: Sample) -> _Chain:
-        method = self._monotone_method(sample)
-        return _Chain(self.edge_, None if method is None else _fitted(method, sample))
-
-    def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
+    def _map(self, rows: Rows) -> ScaleMap | None:
         """The plainest map that no other beats by a standard error; None: as given."""
-        some = _few(sample)
-        if _units(some) < MIN_TO_FOLD:
+        some = random_of(rows, _rows_to_tune(rows))
+        if units(some.design) < MIN_TO_FOLD:
             return None
-        fold, losses = _folds(some, self.rng), np.zeros((len(MONOTONE), some.n))
-        for held in np.unique(fold):
-            out = np.flatnonzero(fold == held)
-            learn, judge = some.take(np.flatnonzero(fold != held)), some.p[out]
-            if one_class(learn):
+        maps = CLASS_MAPS if rows.several else MAPS
+        fold, judged = folds(some.design, self.rng), np.zeros((len(maps), some.n))
+        for number in np.unique(fold):
+            out = np.flatnonzero(fold == number)
+            learn = some.take(np.flatnonzero(fold != number))
+            if one_label(learn):
                 return None
-            for own, method in zip(losses, MONOTONE, strict=True):
-                monotone = None if method is None else _fitted(method, learn)
-                own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
+            for losses_of, plan in zip(judged, maps, strict=True):
+                chain = _Chain(self.edge_, _fitted(plan, learn))
+                z = chain.mapped(some.predictions[out])
+                losses_of[out] = losses(some.codes[out], z)
         best = 0
-        for number in range(1, len(MONOTONE)):
-            if _errors(losses[best] - losses[number], some) > MARGIN:
+        for number in range(1, len(maps)):
+            if errors(judged[best] - judged[number], some) > MARGIN:
                 best = number
-        return MONOTONE[best]
+        return _fitted(maps[best], rows)
 
-    def _choices(self, sample: Sample, advance: Advance) -> list[Choice]:
+    def _choices(self, rows: Rows, advance: Advance) -> list[Choice]:
         """Corrections that calibration rows ask for; adds to `steps_`."""
-        if _units(sample) < MIN_ROWS:
+        if units(rows.design) < MIN_ROWS:
             return []
-        learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
-        if one_class(learn):
+        learn, judge = rows.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
+        if one_label(learn):
             return []
-        chain = self._monotone_chain(learn)
-        name = "as given" if chain.monotone is None else type(chain.monotone).__name__.lower()
-        pvalue = self._pvalue(chain.applied(judge), self.draws)
-        steps = [Step(f"monotone ({name})", None, pvalue, True)]
+        chain = _Chain(self.edge_, self._map(learn))
+        name = "as given" if chain.map is None else type(chain.map).__name__
+        pvalue = self._pvalue(_moved(judge, chain.of(judge)), self.draws)
+        steps = [Step(f"map ({name})", None, pvalue, True)]
         choices: list[Choice] = []
         while len(choices) < self.rounds and (not choices or pvalue <= self.alpha):
-            choice, gains, rows = self._tuned(learn, chain.logits(learn.points), advance)
-            longer = _corrected(learn, chain, choice, self.features, advance)
-            if judge.n > TUNING_ROWS:  # more rows than settings were chosen on
-                before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
-                gains, rows = before - after, judge
-            gain = float(np.average(gains, weights=rows.weights_or_ones))
-            if _errors(gains, rows) <= MARGIN:
+            choice, gains, some = self._tuned(learn, chain, advance)
+            longer = self._corrected(learn, chain, choice, advance)
+            if judge.n > _rows_to_tune(rows):  # more rows than settings were chosen on
+                before, after = (losses(judge.codes, own.of(judge)) for own in (chain, longer))
+                gains, some = before - after, judge
+            gain = float(np.average(gains, weights=some.weights_or_ones))
+            if errors(gains, some) <= MARGIN:
                 steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
                 break
             chain = longer
             choices.append(choice)
-            pvalue = self._pvalue(chain.applied(judge), self.draws)
+            pvalue = self._pvalue(_moved(judge, chain.of(judge)), self.draws)
             steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
         self.steps_ += tuple(steps)
         return choices
 
     def _tuned(
-        self, sample: Sample, z: FloatArray, advance: Advance
-    ) -> tuple[Choice, FloatArray, Sample]:
+        self, rows: Rows, chain: _Chain, advance: Advance
+    ) -> tuple[Choice, FloatArray, Rows]:
         """Width and ridge with the least log loss on other folds; gains of rows, and the rows."""
-        some, z = _few(sample), z[_few_rows(sample)]
-        fold, w = _folds(some, self.rng), some.weights_or_ones
-        before, step = _losses(some.y, z), TUNING / (len(self.widths) * FOLDS)
+        some = random_of(rows, _rows_to_tune(rows))
+        z, w, fold = chain.of(some), some.weights_or_ones, folds(some.design, self.rng)
+        before, step = losses(some.codes, z), TUNING / (len(self.widths) * len(np.unique(fold)))
         best = (np.inf, Choice(self.widths[0], max(self.ridges)), before)
         for width in self.widths:
-            points = Points(np.asarray(expit(z)), some.columns)
-            features = Basis.of(points, width, self.features).matrix(points)
-            crossed = _crossed(features, some, z, fold, self.ridges, lambda: advance(step))
-            for ridge, told in crossed:
-                losses = _losses(some.y, told)
-                total = float(w @ losses)
+            own = designs(self._bases(some, z, width), z, some.columns)
+            for ridge, moved in self._crossed(own, some, z, fold, lambda: advance(step)):
+                after = losses(some.codes, moved)
+                total = float(w @ after)
                 if total < best[0]:
-                    best = (total, Choice(width, ridge), losses)
-        _, choice, losses = best
-        return choice, before - losses, some
+                    best = (total, Choice(width, ridge), after)
+        _, choice, after = best
+        return choice, before - after, some
 
-    def _first_pvalue(self, sample: Sample) -> float:
+    def _crossed(
+        self,
+        own: Sequence[FloatArray],
+        rows: Rows,
+        z: FloatArray,
+        fold: IntArray,
+        fold_is_done: Callable[[], None],
+    ) -> Iterator[tuple[float, FloatArray]]:
+        """Each ridge, from the largest, and logits of rows by fits that did not see their fold."""
+        moved = {ridge: np.empty(z.shape) for ridge in sorted(self.ridges, reverse=True)}
+        w = rows.weights_or_ones
+        for number in np.unique(fold):
+            out = fold == number
+            inner = [x[~out] for x in own]
+            fit = fitter(inner, rows.codes[~out], w[~out], z[~out], ROUGHLY)
+            away, start = [x[out] for x in own], None
+            for ridge, logits in moved.items():
+                start = fit(ridge, start)
+                logits[out] = z[out] + added_logits(away, start)
+            fold_is_done()
+        return iter(moved.items())
+
+    def _bases(self, rows: Rows, z: FloatArray, width: float) -> tuple[Basis, ...]:
+        points = points_of(probabilities(z), rows.columns)
+        return tuple(Basis.of(own, width, self.features) for own in points)
+
+    def _corrected(self, rows: Rows, chain: _Chain, choice: Choice, advance: Advance) -> _Chain:
+        """The chain with one more correction."""
+        if rows.several:
+            rows = random_of(rows, MAX_NUMBERS // (self.features * len(rows.classes)))
+            few = rows
+        else:
+            few = random_of(rows, TUNING_ROWS)
+        z = chain.of(few)
+        bases = self._bases(few, z, choice.width)
+        if rows.several:
+            own = designs(bases, z, rows.columns)
+            fit = fitter(own, rows.codes, rows.weights_or_ones, z, DONE_CLASSES)
+            theta = fit(choice.ridge, None)
+        else:
+            theta = _fitted_in_blocks(rows, few, chain, bases[0], choice.ridge, advance)[None]
+        added = Correction(bases, theta, choice)
+        return _Chain(chain.edge, chain.map, (*chain.corrections, added))
+
+    def _first_pvalue(self, rows: Rows) -> float:
         """Of the predictions as given: given the covariates or alone, the smaller one, twice."""
-        given = sample.with_predictions(_without_certainty(sample.p, self.edge_))
-        ways = [given, given.only()] if given.columns else [given]
+        given = rows.replaced(predictions=softened(rows.predictions, self.edge_))
+        ways = [given, given.only()] if given.columns and not rows.several else [given]
         enough = math.ceil(len(ways) / self.needed_) - 1  # fewer draws give no p-value so small
-        found = 1.0
+        smallest = 1.0
         for draws in sorted({self.draws, max(self.draws, enough)}):
-            found = min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
-            if found > max(self.alpha, len(ways) / (draws + 1)):
+            smallest = min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
+            if smallest > max(self.alpha, len(ways) / (draws + 1)):
                 break  # far from what is needed: more draws would only cost time
-        return found
+        return smallest
 
-    def _pvalue(self, sample: Sample, draws: int) -> float:
-        rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
-        some = sample.take(rows) if rows.size < sample.n else sample
-        result = klce_test(some, draws=draws, rng=self.rng)
-        return float(result.pvalue)
+    def _pvalue(self, rows: Any, draws: int) -> float:
+        some = random_of(rows, TESTED_ROWS)
+        return float(klce_test(some, draws=draws, rng=self.rng).pvalue)  # type: ignore[call-overload]
 
     @property
     def unchanged_(self) -> bool:
         """bool: Whether nothing was kept, and predictions but those of 0 and 1 stay as given."""
-        if self.several_ is not None:
-            return self.several_.unchanged_
-        return self.monotone_ is None and not self.corrections_
+        if self.fits_ is not None:
+            return super().unchanged_
+        return self.map_ is None and not self.corrections_
 
-    def _predict(self, points: Points) -> FloatArray:
+    def _predict(self, rows: Rows) -> FloatArray:
+        soft = softened(rows.predictions, self.edge_)
         if self.unchanged_:
-            return _without_certainty(points.p, self.edge_)
-        return self._recalibrated(points, self._distance(points))
-
-    def _placed(self, points: Points) -> tuple[FloatArray, FloatArray]:
-        far = self._distance(points)
-        if self.unchanged_:
-            return _without_certainty(points.p, self.edge_), far
-        return self._recalibrated(points, far), far
-
-    def _recalibrated(self, points: Points, far: FloatArray) -> FloatArray:
-        """Probabilities of rows that lie so far from the calibration rows."""
-        chain = _Chain(self.edge_, self.monotone_, self.corrections_)
-        given = np.asarray(logit(_without_certainty(points.p, self.edge_)))
-        held = self.support_.of_prediction.held(given)
-        moved = chain.monotone_logits(held)
-        corrected = chain.logits(Points(np.asarray(expit(held)), points.columns))
-        # The map reaches farther than corrections, but for p itself.
-        mapped = np.minimum(faded(far - 1), faded(self.support_.of_prediction.distance(given)))
-        z = given + mapped * (moved - held) + faded(far) * (corrected - moved)
+            return soft
+        chain = _Chain(self.edge_, self.map_, self.corrections_)
+        far, near = self._distances(rows), soft
+        given = before = _centred(np.log(soft) if rows.several else held_logits(soft, 0.0))
+        mapped = faded(far.max(axis=1, keepdims=True) - 1)
+        if not rows.several:  # beyond the range of p the map goes on as at its end, and fades
+            seen = self.supports_[0].of_prediction
+            before, near = seen.held(given), probabilities(seen.held(given))
+            mapped = np.minimum(mapped, faded(seen.distance(given)))
+        moved = _centred(chain.mapped(near))
+        corrected = _centred(chain.logits(near, rows.columns))
+        # The map reaches farther than corrections; of classes the one that is farthest out counts.
+        z = given + mapped * (moved - before) + faded(far) * (corrected - moved)
         # Not surer than the model was, nor than so many rows can tell.
-        surest = np.maximum(np.abs(given), np.log(2 * self.n_rows_ - 1))
-        return np.asarray(expit(np.clip(z, -surest, surest)))
+        if not rows.several:
+            surest = np.maximum(np.abs(given), np.log(2 * self.n_rows_ - 1))
+            return probabilities(np.clip(z, -surest, surest))
+        told = np.maximum(probabilities(z), np.minimum(soft, 0.5 / self.n_rows_))
+        return np.asarray(told / told.sum(axis=1, keepdims=True))
 
-    def _distance(self, points: Points) -> FloatArray:
-        """How far rows lie from the calibration rows."""
+    def _distances(self, rows: Rows) -> FloatArray:
+        """How far rows lie from the calibration rows in each outcome, (n, K)."""
+        points = points_of(rows.predictions, rows.columns)
 
-        def some(rows: slice) -> FloatArray:
-            return self.support_.distance(points.take(rows), self.edge_)
+        def some(part: slice) -> FloatArray:
+            pairs = zip(self.supports_, points, strict=True)
+            return np.column_stack([own.distance(p.take(part), self.edge_) for own, p in pairs])
 
-        return np.concatenate([*side_by_side(some, len(points), self.support_.means.size)])
+        return np.concatenate([*side_by_side(some, rows.n, self.supports_[0].means.size)])
+
+    def _distance(self, rows: Rows) -> FloatArray:
+        return np.asarray(self._distances(rows).max(axis=1))
 
     def _learned(self) -> dict[str, Any]:
         return {
             "edge": self.edge_,
             "needed": self.needed_,
             "clusters": self.clusters_,
-            "monotone": None if self.monotone_ is None else self.monotone_.to_dict(),
+            "map": None if self.map_ is None else self.map_.to_dict(),
             "corrections": [
                 {
-                    "basis": correction.basis.to_dict(),
-                    "coefficients": correction.fit.coefficients,
-                    "intercept": correction.fit.intercept,
+                    "bases": [basis.to_dict() for basis in correction.bases],
+                    "coefficients": correction.theta,
                     "choice": asdict(correction.choice),
                 }
                 for correction in self.corrections_
             ],
-            "support": self.support_.to_dict(),
+            "supports": [support.to_dict() for support in self.supports_],
             "steps": [asdict(step) for step in self.steps_],
         }
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edge_, self.needed_ = learned["edge"], learned["needed"]
-        self.clusters_, self.monotone_ = learned["clusters"], learned["monotone"]
-        self.corrections_ = tuple(
-            self._correction(facts, inside("learned.corrections", at))
-            for at, facts in enumerate(learned["corrections"])
+        map_, supports = learned["map"], learned["supports"]
+        if map_ is not None and map_.classes_ != self.classes_:
+            unfit("learned.map.classes", "must be the classes of the file")
+        same_size("learned.supports", len(supports), "classes", self._outcomes)
+        super()._restore(
+            {
+                **learned,
+                "corrections": tuple(
+                    self._correction(facts, inside("learned.corrections", at))
+                    for at, facts in enumerate(learned["corrections"])
+                ),
+                "supports": tuple(
+                    Support.read(facts, inside("learned.supports", at), self.columns_)
+                    for at, facts in enumerate(supports)
+                ),
+                "steps": tuple(Step(**step) for step in learned["steps"]),
+            }
         )
-        self.support_ = Support.read(learned["support"], "learned.support", self.columns_)
-        self.steps_ = tuple(Step(**step) for step in learned["steps"])
+
+    @property
+    def _outcomes(self) -> int:
+        return 1 if self.classes_ is None else len(self.classes_)
 
     def _correction(self, facts: dict[str, Any], place: str) -> Correction:
         """A correction as a file tells it."""
-        basis = Basis.read(facts["basis"], f"{place}.basis", self.columns_)
-        coefficients = facts["coefficients"]
-        same_size(f"{place}.coefficients", coefficients.size, f"{place}.basis.terms", len(basis))
-        fit = Fit(coefficients, facts["intercept"])
-        return Correction(basis, fit, Choice(**facts["choice"]))
-
-    @classmethod
-    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
-        from itrust.recalibrate.multiclass.local import LocalClasses
-
-        return super()._machine_type(classes) if classes == 2 else LocalClasses
+        bases, rows = facts["bases"], facts["coefficients"]
+        same_size(f"{place}.bases", len(bases), "classes", self._outcomes)
+        same_size(f"{place}.coefficients", len(rows), "classes", self._outcomes)
+        read = tuple(
+            Basis.read(own, inside(f"{place}.bases", at), self.columns_)
+            for at, own in enumerate(bases)
+        )
+        for at, (basis, own) in enumerate(zip(read, rows, strict=True)):
+            where = inside(f"{place}.coefficients", at)
+            same_size(where, own.size, "its terms and one more", len(basis) + 1)
+        if len({len(basis) for basis in read}) > 1:
+            unfit(f"{place}.bases", "must have equally many terms for every class")
+        return Correction(read, np.array(rows), Choice(**facts["choice"]))
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
@@ -492,14 +590,111 @@ class Local(Recalibrator):
             )
         checked_count(self.rng, "rng", at_least=0)
         for name in ("widths", "ridges"):
-            values = getattr(self, name)
-            if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
-                raise InputError(
-                    "{argument} must be positive numbers, not {value}", argument=name, value=values
-                )
+            refuse_unless_positive(getattr(self, name), name)
 
 
-Made = TypeVar("Made")
+# --- fits -------------------------------------------------------------------------------------
+
+
+def fitter(
+    own: Sequence[FloatArray], codes: IntArray, w: FloatArray, z: FloatArray, done: float
+) -> Fitter:
+    """Penalised regressions of labels on the designs of all outcomes, with logits z as offset."""
+    size = own[0].shape[1]
+
+    def penalties(ridge: float) -> FloatArray:
+        return np.append(np.full(size - 1, ridge), FREE)
+
+    if len(own) > 1:
+        many = MultinomialRows(own, codes, w, z)
+        return lambda ridge, start: fit_multinomial(
+            many, np.tile(penalties(ridge), (len(own), 1)), start, done=done
+        )
+    block = RegressionRows(own[0], codes, w, z[:, 0])
+
+    def fit(ridge: float, start: FloatArray | None) -> FloatArray:
+        begun = None if start is None else start[0]
+        link = LINKS["logit"]
+        return fit_glm(link, lambda: (block,), penalties(ridge), begun, done=DONE).theta[None]
+
+    return fit
+
+
+def _fitted_in_blocks(
+    rows: Rows, few: Rows, chain: _Chain, basis: Basis, ridge: float, advance: Advance
+) -> FloatArray:
+    """The same for two labels and any number of rows; second derivatives are those of few rows."""
+    link, penalty = LINKS["logit"], np.append(np.full(len(basis), ridge), FREE)
+    start = curve = None
+    if few.n < rows.n:
+        some = _blocks(few, chain, basis)
+        start = fit_glm(link, some, penalty, done=DONE).theta
+        curve = rows.n / few.n * summed(link, start, some).curve
+    every = _blocks(rows, chain, basis)
+
+    def counted() -> Iterator[RegressionRows]:
+        for block in every():
+            yield block
+            advance(CORRECTING * block.s.size / (rows.n * USUAL_PASSES))
+
+    return fit_glm(link, counted, penalty, start, done=DONE, curve=curve).theta
+
+
+def _blocks(rows: Rows, chain: _Chain, basis: Basis) -> Callable[[], Iterator[RegressionRows]]:
+    """All rows in pieces; kept if they are few, else made again whenever they are asked for."""
+    z, w = chain.of(rows), rows.weights_or_ones
+
+    def block(part: slice) -> RegressionRows:
+        here = tuple(column.take(part) for column in rows.columns)
+        (design,) = designs((basis,), z[part], here)
+        return RegressionRows(design, rows.codes[part], w[part], z[part, 0])
+
+    def fresh() -> Iterator[RegressionRows]:
+        return side_by_side(block, rows.n, len(basis))
+
+    if rows.n * len(basis) > MAX_NUMBERS:
+        return fresh
+    kept = list(fresh())
+    return lambda: iter(kept)
+
+
+def _fitted(plan: ScaleMap | None, rows: Rows) -> ScaleMap | None:
+    if plan is None:
+        return None
+    return type(plan)(**plan.get_params())._learn(CalibrationRows.of(rows))
+
+
+def _in_order(chain: _Chain) -> Callable[[FloatArray], FloatArray]:
+    """The map of the logits of two labels, (n,) -> (n,); of classes they are taken as they are."""
+
+    def mapped(z: FloatArray) -> FloatArray:
+        return chain.mapped(probabilities(z[:, None]))[:, 0]
+
+    return np.asarray if chain.map is None or chain.map.classes_ else mapped
+
+
+def _rows_to_tune(rows: Rows) -> int:
+    return LABELS_TO_TUNE // len(rows.classes) if rows.several else TUNING_ROWS
+
+
+def _moved(rows: Rows, z: FloatArray) -> Rows:
+    return rows.replaced(predictions=probabilities(z))
+
+
+def _centred(z: FloatArray) -> FloatArray:
+    """Logits less their mean over the classes: probabilities stay, and differences can fade."""
+    return z if z.shape[1] == 1 else np.asarray(z - z.mean(axis=1, keepdims=True))
+
+
+def errors(gains: FloatArray, rows: Rows) -> float:
+    """The weighted mean of the rows' gains, in standard errors."""
+    w = rows.weights_or_ones
+    mean = float(np.average(gains, weights=w))
+    left = w * (gains - mean)
+    if not rows.design.rows_are_independent:
+        left = np.asarray(np.bincount(rows.design.drawn_together, weights=left), dtype=float)
+    error = float(np.sqrt(np.square(left).sum())) / float(w.sum())
+    return mean / error if error else float(np.sign(mean)) * np.inf if mean else 0.0
 
 
 def side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Iterator[Made]:
@@ -512,125 +707,34 @@ def side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Ite
     return ordered_map(make, pieces, available_threads())
 
 
-def _moved(sample: Sample, z: FloatArray) -> Sample:
-    return sample.with_predictions(expit(z))
+# --- corrections for those who have a guard of their own ------------------------------------------
 
 
-def _few_rows(sample: Sample) -> IntArray:
-    return smallest_tickets(tickets(0, sample.n), TUNING_ROWS)
+@dataclass(frozen=True, eq=False)
+class UntestedCorrection:
+    """Probabilities as given, or with one smooth correction."""
+
+    chain: _Chain
+
+    def __call__(self, points: Points) -> FloatArray:
+        """Corrected probabilities of rows with the same covariates, (n,)."""
+        if not self.chain.corrections:
+            return points.p
+        return probabilities(self.chain.logits(points.p[:, None], points.columns))[:, 0]
 
 
-def _few(sample: Sample) -> Sample:
-    """Random rows, enough to choose settings by."""
-    return sample if sample.n <= TUNING_ROWS else sample.take(_few_rows(sample))
+def untested_correction(sample: Sample) -> UntestedCorrection:
+    """Learn a correction if cross-validation says that it lowers the log loss.
 
-
-def _fitted(method: type[Sigmoid], sample: Sample) -> Sigmoid:
-    return method().fit(sample, progress=False)
-
-
-def _corrected(
-    sample: Sample, chain: _Chain, choice: Choice, features: int, advance: Advance
-) -> _Chain:
-    """The chain with one more correction."""
-    z = chain.logits(sample.points)
-    basis = Basis.of(_moved(_few(sample), z[_few_rows(sample)]).points, choice.width, features)
-    start: Fit | None = None
-    sketch: Sketch | None = None
-    if sample.n > TUNING_ROWS:
-        few = _blocks(_few(sample), z[_few_rows(sample)], basis)
-        start = fit_logistic(few, len(basis), choice.ridge)
-        sketch = Sketch(few, sample.n / TUNING_ROWS)
-    blocks = _counted(_blocks(sample, z, basis), advance, sample.n)
-    fit = fit_logistic(blocks, len(basis), choice.ridge, start, sketch)
-    added = Correction(basis, fit, choice)
-    return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
-
-
-def _without_certainty(p: FloatArray, edge: float) -> FloatArray:
-    """As given, but what was called impossible or certain is next to it."""
-    certain = np.minimum(p, 1 - p) <= NO_DISTANCE
-    return np.where(certain, np.clip(p, edge, 1 - edge), p)
-
-
-def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
-    """Log loss of every row."""
-    return np.asarray(np.logaddexp(0, z) - y * z)
-
-
-def _errors(gains: FloatArray, sample: Sample) -> float:
-    """The weighted mean of the rows' gains, in standard errors."""
-    w = sample.weights_or_ones
-    mean = float(np.average(gains, weights=w))
-    left = w * (gains - mean)
-    if not sample.design.rows_are_independent:
-        left = np.asarray(np.bincount(sample.design.drawn_together, weights=left), dtype=float)
-    error = float(np.sqrt(np.square(left).sum())) / float(w.sum())
-    return mean / error if error else float(np.sign(mean)) * np.inf if mean else 0.0
-
-
-def _units(sample: Sample) -> int:
-    """Rows, or clusters of them."""
-    return sample.n if sample.clusters is None else sample.clusters
-
-
-def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterator[RowBlock]]:
-    """All rows in pieces; kept if they are few, else made again whenever they are asked for."""
-
-    def block(rows: slice) -> RowBlock:
-        here = Points(expit(z[rows]), sample.points.take(rows).columns)
-        return RowBlock(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
-
-    def fresh() -> Iterator[RowBlock]:
-        return side_by_side(block, sample.n, len(basis))
-
-    if sample.n * len(basis) > MAX_NUMBERS_KEPT:
-        return fresh
-    kept = list(fresh())
-    return lambda: iter(kept)
-
-
-def _counted(
-    blocks: Callable[[], Iterator[RowBlock]], advance: Advance, n: int
-) -> Callable[[], Iterator[RowBlock]]:
-    """The same rows; progress is told of those that are done with, in all passes over them."""
-
-    def counted() -> Iterator[RowBlock]:
-        for block in blocks():
-            yield block
-            advance(CORRECTING * block.y.size / (n * USUAL_PASSES))
-
-    return counted
-
-
-def _folds(sample: Sample, rng: int, number: int = FOLDS) -> IntArray:
-    """The fold of every row; clusters are never torn apart."""
-    drawn = np.random.default_rng(rng)
-    codes = sample.design.drawn_together
-    return np.asarray((drawn.permutation(int(codes.max()) + 1) % number)[codes])
-
-
-def _crossed(
-    features: FloatArray,
-    sample: Sample,
-    z: FloatArray,
-    fold: IntArray,
-    ridges: Sequence[float],
-    fold_is_done: Callable[[], None],
-) -> Iterator[tuple[float, FloatArray]]:
-    """Each ridge, from the largest, and logits of rows by fits that did not see their fold."""
-    found = {ridge: np.empty(z.size) for ridge in sorted(ridges, reverse=True)}
-    w = sample.weights_or_ones
-    for held in np.unique(fold):
-        out = fold == held
-        block = RowBlock(features[~out], sample.y[~out], z[~out], w[~out])
-        start: Fit | None = None
-        for ridge, told in found.items():
-            start = fit_logistic(partial(_only, block), features.shape[1], ridge, start)
-            told[out] = z[out] + start.added(features[out])
-        fold_is_done()
-    return iter(found.items())
-
-
-def _only(block: RowBlock) -> Iterator[RowBlock]:
-    return iter((block,))
+    `Local` asks exact tests whether to change anything, for whoever uses its probabilities has
+    nothing else. An estimate that is corrected by labels stays right whatever the correction is,
+    and makes it many times; so cross-validation alone decides here, in a tenth of the time.
+    """
+    features = FEW_FEATURES if sample.n < MANY_ROWS else MANY_FEATURES
+    settings = Local(features=features, widths=UNTESTED_WIDTHS, ridges=UNTESTED_RIDGES)
+    chain = _Chain(edge_of(sample.predictions))
+    with one_blas_thread():
+        choice, gains, rows = settings._tuned(sample, chain, unseen)
+        if errors(gains, rows) <= MARGIN:
+            return UntestedCorrection(chain)
+        return UntestedCorrection(settings._corrected(sample, chain, choice, unseen))

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
-from itrust._core import InputError, json_of, mended_by
-from itrust.recalibrate.base import Recalibrator
+from itrust._core import EntryShape, InputError, Maybe, OneWord, Record, json_of, mended_by, unfit
+from itrust.data import Rows
+from itrust.recalibrate.base import FITS, Recalibrator, in_tuples
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
-from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
-from itrust.recalibrate.multiclass.scaling import (
+from itrust.recalibrate.saved import CURE, method_named
+from itrust.recalibrate.scaling import (
+    Beta,
     DirichletCalibration,
     MatrixScaling,
+    Platt,
+    Temperature,
     TemperatureScaling,
     VectorScaling,
 )
-from itrust.recalibrate.saved import CURE, method_named
-from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 
 METHODS: dict[str, type[Recalibrator]] = {
     "local": Local,
@@ -41,6 +44,94 @@ CLASS_METHODS: dict[str, type[Recalibrator]] = {
     **{name: METHODS[name] for name in ("isotonic", "histogram", "bbq", "platt", "beta")},
     **{name: METHODS[name] for name in ("multicalibration", "proportional", "mcgrad")},
 }
+
+
+class _SavedMethod(EntryShape):
+    """A method for two labels and its settings, not fitted."""
+
+    def read(self, value: Any, place: str) -> Recalibrator:
+        """Give the method."""
+        known = {method.__name__: method for method in METHODS.values()}
+        name = value.get("method") if isinstance(value, dict) else None
+        if not isinstance(name, str) or name not in known:
+            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+        method = known[name]
+        entries = {"method": OneWord((name,)), "settings": Record(method._SETTINGS)}
+        return method(**in_tuples(Record(entries).read(value, place)["settings"]))
+
+
+class OneVsRest(Recalibrator):
+    """One class against the rest, by any method for two labels; rows are divided by their sums.
+
+    The usual way of isotonic regression and binning for several classes (Zadrozny and Elkan 2002).
+    A row in which all classes get 0 stays as it was. So does, before the division, a class that no
+    calibration row has as its label. With two classes the method is fitted to the second one alone,
+    and gives what it gives for a `Sample`.
+
+    Parameters
+    ----------
+    method : Recalibrator
+        For two labels, such as `Platt()`; it is cloned for each class. `Isotonic()` by default.
+
+    Attributes
+    ----------
+    fits_ : tuple of (Recalibrator or None)
+        The fitted methods, one for each class; None for a class without labels. With two classes
+        there is one, for the second.
+
+    Examples
+    --------
+    >>> import numpy as np, itrust as it
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet([1, 1, 1], 2_000)
+    >>> y = [rng.choice(3, p=row) for row in truth]
+    >>> rows = it.MulticlassSample(y, truth**2 / (truth**2).sum(axis=1, keepdims=True))
+    >>> it.recalibrate.OneVsRest().fit(rows).predict([[0.9, 0.1, 0.0]]).round(1)
+    array([[0.8, 0.2, 0. ]])
+    """
+
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"method": Maybe(_SavedMethod())}
+    _LEARNED = FITS
+    for_classes = True
+
+    def __init__(self, method: Recalibrator | None = None) -> None:
+        self.method = method
+
+    @property
+    def reads_covariates(self) -> bool:  # type: ignore[override]
+        """bool: Whether the method uses covariates."""
+        return self._for_each().reads_covariates
+
+    def _for_each(self) -> Recalibrator:
+        return Isotonic() if self.method is None else self.method
+
+    def _check_settings(self) -> None:
+        if self.method is not None and not isinstance(self.method, Recalibrator):
+            raise InputError(
+                "{argument} is a {kind}, not a recalibrator such as Isotonic() (with its brackets)",
+                argument="method",
+                value=self.method,
+                details={"kind": type(self.method).__name__},
+            )
+        if self._for_each().for_classes:
+            raise InputError(
+                "{argument} must be a method for two labels, such as Isotonic(), not {value}",
+                argument="method",
+                value=self.method,
+            )
+        self._for_each()._check_settings()
+
+    def _fit(self, rows: Rows) -> None:
+        raise NotImplementedError  # classes are learned one by one
+
+    def _predict(self, rows: Rows) -> Any:
+        raise NotImplementedError
+
+    def _saved_settings(self) -> dict[str, Any]:
+        if self.method is None:
+            return {"method": None}
+        name, settings = type(self.method).__name__, self.method._saved_settings()
+        return {"method": {"method": name, "settings": settings}}
 
 
 def load(path: str | Path) -> Recalibrator:
@@ -66,8 +157,8 @@ def load(path: str | Path) -> Recalibrator:
     -----
     Every entry is checked before it is used: its kind, its range, and whether it fits the others.
     What passes gives probabilities within [0, 1] for all rows. A file can still be wrong on
-    purpose: whoever may change it may change the probabilities. The trees of `MCGrad` are read by
-    LightGBM, which does not check them, so they are checked and written anew before it sees them.
+    purpose: whoever may change it may change the probabilities. What `MCGrad` learns is not
+    saved.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,13 +36,10 @@ from itrust._core import (
     same_size,
     unfit,
 )
-from itrust.data import Column, Points, Sample
+from itrust.data import Column, Points, Rows
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.saved import COUNT, FLAG, PROBABILITY, SHARE
 from itrust.terms import COLUMN_LEVELS, frequent_values
-
-if TYPE_CHECKING:
-    from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 MAX_PATCHES = 1_000_000
 MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
@@ -158,24 +155,23 @@ class Patching(Recalibrator):
         self.bins, self.parts, self.crossings = bins, parts, crossings
         self.max_sweeps = max_sweeps
 
-    def _fit(self, sample: Sample) -> None:
-        self._check_settings()
-        self.cells_ = [Cells.of(column, self.parts) for column in sample.columns]
-        codes = self._codes(sample.points)
+    def _fit(self, rows: Rows) -> None:
+        self.cells_ = [Cells.of(column, self.parts) for column in rows.columns]
+        codes = self._codes(rows.points)
         groups = list(self._groups(codes))
-        y, w, p = sample.y, sample.weights_or_ones, sample.p.copy()
+        y, w, p = rows.y, rows.weights_or_ones, rows.p.copy()
         self.patches_: list[Patch] = []
         self.sweeps_, self.converged_ = 0, False
         rows_of = [np.flatnonzero(group.members(codes)) for group in groups]
         pairs = [
-            (group, rows)
-            for group, rows in zip(groups, rows_of, strict=True)
-            if w[rows].sum() >= self.gamma * w.sum()
+            (group, members)
+            for group, members in zip(groups, rows_of, strict=True)
+            if w[members].sum() >= self.gamma * w.sum()
         ]
         while not self.converged_ and self.sweeps_ < self.max_sweeps:
             before = len(self.patches_)
-            for group, rows in pairs:
-                self._patch_group(group, rows, y, w, p)
+            for group, members in pairs:
+                self._patch_group(group, members, y, w, p)
             self.sweeps_ += 1
             self.converged_ = len(self.patches_) == before
         self.levels_ = self._averaged(p, w)
@@ -221,8 +217,8 @@ class Patching(Recalibrator):
                 for cells in np.unique(stacked[(stacked >= 0).all(axis=1)], axis=0):
                     yield Group(columns, tuple(int(cell) for cell in cells))
 
-    def _predict(self, points: Points) -> FloatArray:
-        codes, p = self._codes(points), points.p.copy()
+    def _predict(self, rows: Rows) -> FloatArray:
+        codes, p = self._codes(rows.points), rows.p.copy()
         members: dict[Group, IntArray] = {}
         held = 0
         for patch in self.patches_:
@@ -231,28 +227,25 @@ class Patching(Recalibrator):
                     members, held = {}, 0
                 members[patch.group] = np.flatnonzero(patch.group.members(codes))
                 held += members[patch.group].size
-            rows = members[patch.group]
-            here = rows[self._bin(p[rows]) == patch.bin]
+            inside = members[patch.group]
+            here = inside[self._bin(p[inside]) == patch.bin]
             p[here] = np.clip(p[here] + patch.shift, 0.0, 1.0)
-        return self._finished(p)
+        return self._finished(p)[:, None]
 
     def _finished(self, p: FloatArray) -> FloatArray:
         return p
 
     def _learned(self) -> dict[str, Any]:
         return {
-            "cells": self._saved_cells(),
+            "cells": [
+                {"name": c.name, "levels": [packed(v) for v in c.levels], "edges": c.edges}
+                for c in self.cells_
+            ],
             "patches": [[p.group.columns, p.group.cells, p.bin, p.shift] for p in self.patches_],
             "sweeps": self.sweeps_,
             "converged": self.converged_,
             "levels": self.levels_,
         }
-
-    def _saved_cells(self) -> list[dict[str, Any]]:
-        return [
-            {"name": c.name, "levels": [packed(v) for v in c.levels], "edges": c.edges}
-            for c in self.cells_
-        ]
 
     def _restore(self, learned: dict[str, Any]) -> None:
         self.cells_ = [
@@ -281,10 +274,10 @@ class Patching(Recalibrator):
             if kind != "category" and not all(type(v) in (int, float) for v in cells.levels):
                 unfit(f"{place}.levels", f"must be numbers: the column is a {kind}")
 
-    def _refuse_odd_patch(self, patch: Patch, place: str, first: int = 0) -> None:
-        """Refuse a patch of a cell or a bin that there is not; its entries begin at `first`."""
+    def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
+        """Refuse a patch of a cell or a bin that there is not."""
         columns, cells = patch.group.columns, patch.group.cells
-        places = [inside(place, first + at) for at in range(3)]
+        places = [inside(place, at) for at in range(3)]
         same_size(places[1], len(cells), places[0], len(columns))
         if any(column >= len(self.cells_) for column in columns):
             unfit(places[0], f"must be positions below {len(self.cells_)}, one for each column")
@@ -298,12 +291,6 @@ class Patching(Recalibrator):
         checked_share(self.gamma, "gamma", one=True)
         for name in ("min_rows", "bins", "parts", "crossings", "max_sweeps"):
             checked_count(getattr(self, name), name)
-
-    @classmethod
-    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
-        from itrust.recalibrate.multiclass.patching import PatchedClasses
-
-        return super()._machine_type(classes) if classes == 2 else PatchedClasses
 
     @abstractmethod
     def _tolerance(self, rate: float) -> float:

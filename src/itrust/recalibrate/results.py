@@ -1,4 +1,4 @@
-"""What `compare` found, apart from the methods: to show it, scikit-learn need not be loaded."""
+"""What `compare` gives, and what users are told of a fit; to show it, no method need be loaded."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from itrust._core import Result, plain
+from itrust._core import Result, counted, plain
 from itrust.bias import Slice
 from itrust.calibration import CalibrationResult, MulticlassResult, ReliabilityCurve
 
 if TYPE_CHECKING:
     from itrust.recalibrate.base import Recalibrator
+    from itrust.recalibrate.local import Local
 
 NUMBERS = (
     *("name", "brier", "log_loss", "ece", "mce", "smooth_ece"),
@@ -136,6 +137,8 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
     available_test_rows : int or None
         Number of rows in files that `test_rows` of them were chosen from at random; None where
         methods were judged on all test rows.
+    of_classes : bool
+        Whether the rows have several classes.
     """
 
     recalibrations: tuple[Recalibration, ...]
@@ -144,6 +147,7 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
     draws: int
     seed: int
     available_test_rows: int | None = None
+    of_classes: bool = False
 
     def __len__(self) -> int:
         return len(self.recalibrations)
@@ -165,15 +169,9 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         return iter(self.recalibrations)
 
     @property
-    def of_classes(self) -> bool:
-        """bool: Whether the rows have several classes."""
-        return any(isinstance(own.test, MulticlassResult) for own in self.recalibrations)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on random rows, methods that changed nothing, and rows outside."""
         from itrust.recalibrate.local import Local
-        from itrust.recalibrate.notes import outside_note, rows_note, unchanged_note
 
         found = []
         if self.of_classes:
@@ -199,7 +197,8 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         return tuple(found)
 
     def _facts(self) -> dict[str, Any]:
-        facts = {name: value for name, value in vars(self).items() if name != "recalibrations"}
+        left_out = ("recalibrations", "of_classes")
+        facts = {name: value for name, value in vars(self).items() if name not in left_out}
         rows = [own.to_dict() for own in self.recalibrations]
         return {**facts, "notes": list(self.notes), "recalibrations": rows}
 
@@ -210,3 +209,56 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
 
     def __repr__(self) -> str:
         return f"<RecalibrationTable: {', '.join(own.name for own in self)}>"
+
+
+def rows_note(fitted: Recalibrator, name: str = "") -> str:
+    """On how many rows (of what is called so) it was fitted, and whether there were more."""
+    rows = f"{counted(fitted.n_rows_, 'row')}{f' of {name}' if name else ''}"
+    if fitted.n_available_ == fitted.n_rows_:
+        return rows
+    return f"{rows}, drawn at random from {fitted.n_available_:,} without a look at their labels"
+
+
+def unchanged_note(fitted: Local) -> str:
+    """Why nothing was changed."""
+    fitted = _of_two(fitted)
+    pvalue = fitted.steps_[0].pvalue
+    if fitted.clusters_ is None:
+        test, units = "the exact test", counted(fitted.n_rows_, "row")
+    else:
+        test, units = "the test", counted(fitted.clusters_, "cluster")
+    if pvalue is not None and pvalue > fitted.needed_:
+        return (
+            f"nothing was changed: {test} of the probabilities as given has a p-value of "
+            f"{pvalue:.3g}, and with {units} at most {fitted.needed_:.2g} is needed"
+        )
+    return (
+        f"nothing was changed: {test} rejects, but no correction lowers the log loss in "
+        f"cross-validation by more than its standard error"
+    )
+
+
+def outside_note(fitted: Local, outside: int, at_edge: int, rows: int) -> str:
+    """How many rows got nothing or a part of what a fit that changes something has learned."""
+    fitted = _of_two(fitted)
+    verb = "lies" if outside == 1 else "lie"
+    done = []
+    if fitted.corrections_:
+        done.append("no local correction is made there")
+    if fitted.map_ is not None:
+        done.append("the map of the prediction fades out from there to twice as far")
+    told = (
+        f"{outside:,} of {counted(rows, 'row')} {verb} far from the calibration rows: "
+        f"{', and '.join(done)}"
+    )
+    if not (at_edge and fitted.corrections_):
+        return told
+    verb, get = ("lies", "gets") if at_edge == 1 else ("lie", "get")
+    return f"{told}; {at_edge:,} {verb} at their edge and {get} a part of the correction"
+
+
+def _of_two(fitted: Local) -> Local:
+    """What was learned: of two classes, of the second."""
+    two: Any = fitted.fits_ or (fitted,)
+    learned: Local = two[0]
+    return learned

@@ -1,9 +1,12 @@
 """Rows to learn from, in memory or in files, in the form that a method needs.
 
-Methods that read covariates learn from a `Sample`: of more than 500,000 rows in files, from random
-ones that are chosen without a look at labels. Methods that read the prediction alone learn from
-every row: beyond 500,000 of them rows are gathered in cells of nearly equal predictions, whose sums
-of weights are all that these methods ask for.
+Methods that read covariates learn from `Rows`: of more than 500,000 rows in files, from random ones
+that are chosen without a look at labels. Methods that read the prediction alone learn from every
+row: beyond 500,000 of them rows are gathered in cells of nearly equal predictions, whose sums of
+weights are all that these methods ask for.
+
+Predictions are (n, K): one column for two labels, with logits, or one for each of several classes,
+with logarithms that are softmaxed.
 """
 
 from __future__ import annotations
@@ -11,68 +14,208 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, logit
 
-from itrust._core import Advance, FloatArray, InputError, IntArray, counted
-from itrust.data import Rows, Sample, Scan, checked_sample
+from itrust._core import (
+    Advance,
+    FloatArray,
+    InputError,
+    IntArray,
+    counted,
+    listed,
+    smallest_tickets,
+    tickets,
+)
+from itrust.data import Column, Design, FileRows, Points, Rows, Scan, checked_sample
+from itrust.terms import log_softmax
 
 MAX_ROWS = 500_000
 CHUNK_ROWS = 65_536
 FINENESS = 13  # binary digits that are kept of how far a prediction is from 0 or 1
 NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
 FARTHEST_EDGE = 0.01
+NEARLY_ONE = 1 - 2.0**-53  # the largest number below 1: its logit is finite
+FOLDS = 4
+MIN_TO_FOLD = 8
 
 Announce = Callable[[float], Advance]
 Triple = tuple[FloatArray, FloatArray, FloatArray]
 
 
+# --- predictions (n, K) on the scale of logits -------------------------------------------------
+
+
+def edge_of(p: FloatArray) -> float:
+    """How near to 0 and 1 a probability (n, K) may be taken at its word, for a logarithm.
+
+    Predictions at exactly 0 or 1 (of several classes, at 0) are read as lying half as far from it
+    as the nearest others do (0.005 for a forest of 100 trees), at most .01. Where there are none,
+    at half of 1 / n or of the smallest distance.
+
+    >>> import numpy as np
+    >>> edge_of(np.array([[0.0], [0.01], [0.5], [1.0]]))
+    0.005
+    >>> edge_of(np.array([[0.0, 0.02, 0.98], [0.5, 0.25, 0.25]]))
+    0.01
+    """
+    return _edge(*_nearest(p), len(p))
+
+
+def _distances(p: FloatArray) -> FloatArray:
+    return np.minimum(p, 1 - p) if p.shape[1] == 1 else p
+
+
+def _nearest(p: FloatArray) -> tuple[float, bool]:
+    """The smallest distance from 0 or 1 that is one, and whether some have none."""
+    distance = _distances(p)
+    apart = distance > NO_DISTANCE
+    return float(distance.min(where=apart, initial=np.inf)), not bool(apart.all())
+
+
+def _edge(nearest: float, certain: bool, n: int) -> float:
+    return min(nearest / 2, FARTHEST_EDGE if certain else 0.5 / n)
+
+
+def held_logit(p: FloatArray, edge: float) -> FloatArray:
+    """Logits of probabilities held within [edge, 1 - edge]; finite for every edge above 0."""
+    return np.asarray(logit(np.clip(p, edge, min(1 - edge, NEARLY_ONE))))
+
+
+def held_logits(p: FloatArray, edge: float) -> FloatArray:
+    """Logits of one outcome, logarithms of several, held at `edge`, (n, K) -> (n, K)."""
+    return held_logit(p, edge) if p.shape[1] == 1 else np.log(np.maximum(p, edge))
+
+
+def probabilities(logits: FloatArray) -> FloatArray:
+    """The inverse of `held_logits`: of several classes rows sum to 1, (n, K) -> (n, K)."""
+    if logits.shape[1] == 1:
+        return np.asarray(expit(logits))
+    p = np.exp(log_softmax(logits))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def losses(codes: IntArray, logits: FloatArray) -> FloatArray:
+    """Log loss of every row, (n,)."""
+    if logits.shape[1] == 1:
+        z = logits[:, 0]
+        return np.asarray(np.logaddexp(0, z) - codes * z)
+    return -log_softmax(logits)[np.arange(codes.size), codes]
+
+
+def softened(p: FloatArray, edge: float) -> FloatArray:
+    """As given, but what was called impossible or certain is next to it, (n, K) -> (n, K)."""
+    certain = _distances(p) <= NO_DISTANCE
+    if p.shape[1] == 1:
+        return np.where(certain, np.clip(p, edge, 1 - edge), p)
+    moved = np.where(certain, max(edge, NO_DISTANCE), p)
+    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+
+
+def points_of(p: FloatArray, columns: tuple[Column, ...]) -> list[Points]:
+    """The prediction of each outcome, (n, K), with the covariates."""
+    return [Points(np.ascontiguousarray(own), columns) for own in p.T]
+
+
+# --- rows that are divided ------------------------------------------------------------------------
+
+
+def random_of(rows: Rows, most: int) -> Rows:
+    """Random rows, at most so many, always the same ones."""
+    return rows if rows.n <= most else rows.take(smallest_tickets(tickets(0, rows.n), most))
+
+
+def units(design: Design) -> int:
+    """Number of rows, or clusters of them."""
+    return design.n if design.cluster is None else int(np.unique(design.cluster).size)
+
+
+def folds(design: Design, rng: int) -> IntArray:
+    """The fold of every row; clusters are never torn apart."""
+    codes = design.drawn_together
+    order = np.random.default_rng(rng).permutation(int(codes.max()) + 1)
+    return np.asarray((order % FOLDS)[codes])
+
+
+def one_label(rows: Rows) -> bool:
+    """Whether all labels are equal."""
+    return bool(rows.codes.min() == rows.codes.max())
+
+
+def refuse_other_classes(found: tuple[Any, ...], classes: tuple[Any, ...], argument: str) -> None:
+    """Refuse classes that are not those of the fit, in its order."""
+    if found == classes:
+        return
+    if set(found) == set(classes):
+        problem = "in another order than in the fit; put them in that order"
+    else:
+        problem = "which are not those of the fit; give those, or fit again"
+    raise InputError(
+        "{argument} has the classes {found}, {problem}: {classes}",
+        argument=argument,
+        value=found,
+        details={"found": listed(found), "problem": problem, "classes": listed(classes)},
+    )
+
+
+# --- what methods learn from ----------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Labels, predictions and weights: what methods that read the prediction alone learn from."""
+    """Codes (n,), predictions (n, K) and weights: what methods of the prediction alone learn from.
 
-    y: FloatArray
+    Weights sum to the number of rows, `n`, of which there may be more than there are here.
+    """
+
+    codes: IntArray
     p: FloatArray
     w: FloatArray
     n: int
     edge: float
-    values: tuple[Any, Any] = (0, 1)
+    classes: tuple[Any, ...]
+    design: Design
+    columns: ClassVar[tuple[Column, ...]] = ()
 
     @classmethod
-    def of(cls, sample: Sample) -> Predictions:
+    def of(cls, rows: Rows) -> Predictions:
         """Of rows in memory, all of which count."""
+        p = rows.predictions
         return cls(
-            sample.y,
-            sample.p,
-            sample.weights_or_ones,
-            sample.n,
-            edge_of(sample.p),
-            (sample.values[0], sample.values[1]),
+            rows.codes, p, rows.weights_or_ones, rows.n, edge_of(p), rows.classes, rows.design
         )
 
 
 class CalibrationRows:
     """Rows to learn from; those in files are read when they are first asked for."""
 
-    def __init__(self, source: object, announce: Announce) -> None:
-        self.source = source if isinstance(source, Scan) else checked_sample(source)
+    def __init__(self, source: Any, announce: Announce) -> None:
+        self.source = labelled(source)
         self.announce = announce
+
+    @classmethod
+    def of(cls, rows: Rows) -> CalibrationRows:
+        """Rows at hand."""
+        return cls(rows, lambda _: unseen)
 
     def ready(self, with_covariates: bool) -> None:
         """Read the rows now."""
-        _ = self.sample if with_covariates else self.predictions
+        _ = self.sample if with_covariates or self.source.several else self.predictions
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> Rows:
         """All rows, or random ones of those in files, without rows of weight 0."""
-        return _that_count(self._drawn[0])
+        rows = self._drawn[0]
+        counts = rows.weights_or_ones > 0
+        return rows if counts.all() else rows.take(counts)
 
     @property
     def n(self) -> int:
         """How many rows there are, random ones or not."""
-        sample, available = self._drawn
-        return available or sample.n
+        rows, available = self._drawn
+        return available or rows.n
 
     @property
     def available(self) -> int:
@@ -80,7 +223,7 @@ class CalibrationRows:
         return self._drawn[1] or self.sample.n
 
     @cached_property
-    def _drawn(self) -> tuple[Sample, int | None]:
+    def _drawn(self) -> tuple[Rows, int | None]:
         rows = rows_in_files(self.source)
         return random_rows(self.source, MAX_ROWS, self.announce(rows) if rows else unseen)
 
@@ -92,11 +235,20 @@ class CalibrationRows:
         return Predictions.of(self.sample)
 
 
-def random_rows(source: Sample | Scan, size: int, advance: Advance) -> tuple[Sample, int | None]:
+def labelled(source: Any) -> Any:
+    """Pass rows with labels on, at hand or in files; refuse anything else."""
+    kind = source.kind if isinstance(source, FileRows) else type(source)
+    if isinstance(source, Scan) or (getattr(kind, "several", False) and kind.labelled):
+        return source
+    return checked_sample(source)
+
+
+def random_rows(source: Any, size: int, advance: Advance) -> tuple[Rows, int | None]:
     """Random rows of files with their labels, chosen without a look at these."""
-    if not isinstance(source, Scan):
-        return checked_sample(source), None
-    if not source.is_simple:
+    source = labelled(source)
+    if not isinstance(source, FileRows):
+        return source, None
+    if source.several or not source.is_simple:
         return source.load(), None
     extract = source.extract(size, advance)
     return extract.some, None if extract.is_all else extract.n
@@ -109,11 +261,6 @@ def rows_in_files(source: object) -> float:
 
 def unseen(amount: float) -> None:
     """Progress that nobody is told of."""
-
-
-def _that_count(sample: Sample) -> Sample:
-    counts = sample.weights_or_ones > 0
-    return sample if counts.all() else sample.take(counts)
 
 
 def _gathered(scan: Scan, advance: Advance) -> Predictions:
@@ -139,11 +286,13 @@ def _gathered(scan: Scan, advance: Advance) -> Predictions:
             details={"rows": counted(rows, "row")},
         )
     positive = 1 if scan.roles.positive is None else scan.roles.positive
-    values = (others.pop() if len(others) == 1 else None, positive)
+    classes = (others.pop() if len(others) == 1 else None, positive)
     if cells is not None:
-        return cells.predictions(values)
-    y, p, w = (np.concatenate(own) for own in zip(*few, strict=True))
-    return Predictions(y, p, w / w.mean(), y.size, edge_of(p), values)
+        return cells.predictions(classes)
+    y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
+    edge = edge_of(p[:, None])
+    codes = y.astype(np.int64)
+    return Predictions(codes, p[:, None], w / w.mean(), y.size, edge, classes, Design(y.size))
 
 
 def _counted(chunk: Rows) -> Triple:
@@ -174,22 +323,23 @@ class _Cells:
             self.ones += np.bincount(cell, w * y, minlength=_NUMBER)
             self.sums += np.bincount(cell, w * p, minlength=_NUMBER)
             self.n += y.size
-            nearest, certain = _nearest(p)
+            nearest, certain = _nearest(p[:, None])
             self.nearest, self.certain = min(self.nearest, nearest), self.certain or certain
 
-    def predictions(self, values: tuple[Any, Any]) -> Predictions:
+    def predictions(self, classes: tuple[Any, Any]) -> Predictions:
         """Two rows a cell at most, one for each label, at its mean prediction."""
         weights = self.zeros + self.ones
         mean = np.divide(self.sums, weights, out=np.zeros(_NUMBER), where=weights > 0)
-        zeros, ones = (np.flatnonzero(own) for own in (self.zeros, self.ones))
+        zeros, ones = (np.flatnonzero(part) for part in (self.zeros, self.ones))
         w = np.concatenate([self.zeros[zeros], self.ones[ones]])
         return Predictions(
-            np.repeat([0.0, 1.0], [zeros.size, ones.size]),
-            mean[np.concatenate([zeros, ones])],
+            np.repeat([0, 1], [zeros.size, ones.size]),
+            mean[np.concatenate([zeros, ones])][:, None],
             w * (self.n / w.sum()),
             self.n,
             _edge(self.nearest, self.certain, self.n),
-            values,
+            classes,
+            Design(w.size),
         )
 
 
@@ -204,28 +354,3 @@ _NUMBER = 2 * (int(_digits(np.array([0.5]))[0]) - _FIRST + 1)  # half a million
 def _cell(p: FloatArray) -> IntArray:
     distance = np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)
     return np.asarray(2 * (_digits(distance) - _FIRST) + (p > 0.5))
-
-
-def edge_of(p: FloatArray) -> float:
-    """How near to 0 and 1 a probability may be taken at its word, for a logit.
-
-    Predictions at exactly 0 or 1 are read as lying half as far from it as the nearest others do
-    (0.005 for a forest of 100 trees), at most .01. Where there are none, at half of 1 / n or of
-    the smallest distance.
-
-    >>> import numpy as np
-    >>> edge_of(np.array([0.0, 0.01, 0.5, 1.0]))
-    0.005
-    """
-    return _edge(*_nearest(p), p.size)
-
-
-def _nearest(p: FloatArray) -> tuple[float, bool]:
-    """The smallest distance from 0 or 1 that is one, and whether some have none."""
-    distance = np.minimum(p, 1 - p)
-    apart = distance > NO_DISTANCE
-    return float(distance.min(where=apart, initial=np.inf)), not bool(apart.all())
-
-
-def _edge(nearest: float, certain: bool, n: int) -> float:
-    return min(nearest / 2, FARTHEST_EDGE if certain else 0.5 / n)

@@ -29,7 +29,8 @@ from itrust._core import (
     unfit,
 )
 
-SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
+SCHEMA = "itrust-recalibration/3"
+EARLIER = ("itrust-recalibration/1", "itrust-recalibration/2")
 MAX_BYTES = MAX_JSON_BYTES
 MAX_ROWS = 10**15
 KINDS = ("number", "boolean", "date", "category")
@@ -45,12 +46,11 @@ Method = TypeVar("Method", bound=type)
 def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     """The class that a file says it was fitted by; refuses another schema."""
     schema = facts.get("schema") if isinstance(facts, Mapping) else None
-    if schema == FIRST_SCHEMA:
+    if schema in EARLIER:
         raise InputError(
-            "it has the schema {schema} of an earlier version, which does not know where the "
-            "calibration rows lie; fit again and save",
+            "it has the schema {schema} of an earlier version; fit again and save",
             argument="path",
-            details={"schema": FIRST_SCHEMA},
+            details={"schema": schema},
         )
     if schema != SCHEMA:
         raise InputError(

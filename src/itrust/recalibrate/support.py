@@ -28,8 +28,8 @@ from itrust._core import (
     unfit,
 )
 from itrust.data import Column, Points
-from itrust.recalibrate.base import held_logit
 from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, read_scale
+from itrust.recalibrate.rows import held_logit
 from itrust.recalibrate.saved import FLAG
 from itrust.terms import Is, Reading, UnitScale
 

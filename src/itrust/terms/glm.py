@@ -21,7 +21,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray
+from itrust._core import AnyArray, FloatArray, IntArray
 
 STEPS, HALVINGS = 60, 30
 ROUNDING = 1e-12  # of what is minimised
@@ -161,7 +161,7 @@ class RegressionRows:
     """Some rows: columns (n, k), labels or what stands for them, weights and offsets (n,)."""
 
     design: FloatArray
-    s: FloatArray
+    s: AnyArray
     weights: FloatArray
     offset: FloatArray | float = 0.0
 

@@ -1,1 +1,0 @@
-"""Recalibration of the probabilities of several classes."""

@@ -167,7 +167,7 @@ def test_many_rows_take_passes_instead_of_memory(monkeypatch):
     """The same correction whether features are kept or made again, and from a start on few rows."""
     sample = tilted(3_000)
     kept = Local().fit(sample).predict(sample.p, sample)
-    monkeypatch.setattr("itrust.recalibrate.local.MAX_NUMBERS_KEPT", 1)
+    monkeypatch.setattr("itrust.recalibrate.local.MAX_NUMBERS", 1)
     monkeypatch.setattr("itrust.recalibrate.local.BLOCK_ROWS", 1_000)
     np.testing.assert_allclose(Local().fit(sample).predict(sample.p, sample), kept, atol=1e-9)
 

@@ -382,8 +382,9 @@ def test_compare_judges_several_classes(town):
     assert (
         table[1].pvalue == it.multiclass_test(table[1].fitted.apply(test), draws=49, rng=0).pvalue
     )
-    assert "largest probability" in str(table)
-    assert "slice" not in str(table).replace("slices were not searched", "")
+    words = " ".join(str(table).split())
+    assert "largest probability" in words
+    assert "slice" not in words.replace("slices were not searched", "")
     json.dumps(table.to_dict())
     refused(lambda: compare([Platt()], town[0], town[0], draws=49), "among the calibration rows")
     refused(lambda: compare([Platt()], town[0], town[1].one_class("tie")), "MulticlassSample")

@@ -199,15 +199,6 @@ def test_the_onset_names_its_class_and_keeps_it(tmp_path):
     assert again.to_dict() == watch.to_dict()
 
 
-def test_a_seed_that_a_file_does_not_hold_is_refused_at_the_start(tmp_path):
-    rows = make_rows(1, 60).with_columns(())
-    for seed in (2**70, 2**64):
-        with pytest.raises(it.InputError, match=r"rng is at most 2\*\*64 - 1"):
-            it.Watch.start(rows, rng=seed)
-    watch = it.Watch.start(rows, rng=2**64 - 1)
-    assert it.Watch.load(watch.save(tmp_path / "watch.json")).seed == 2**64 - 1
-
-
 def test_a_state_that_would_not_be_read_is_not_written_over_one_that_is(
     saved, tmp_path, monkeypatch
 ):

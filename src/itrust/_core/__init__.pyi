@@ -11,6 +11,7 @@ from itrust._core.arrays import keyed_flips as keyed_flips
 from itrust._core.arrays import keyed_fractions as keyed_fractions
 from itrust._core.arrays import plain as plain
 from itrust._core.arrays import smallest_tickets as smallest_tickets
+from itrust._core.arrays import stirred as stirred
 from itrust._core.arrays import tickets as tickets
 from itrust._core.codec import LARGEST as LARGEST
 from itrust._core.codec import LARGEST_FLOAT as LARGEST_FLOAT

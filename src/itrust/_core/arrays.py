@@ -114,15 +114,19 @@ def _stream(seed: int, purpose: int, block: int, rows: range, width: int) -> Byt
 def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
     """Uniform numbers in [0, 1) for (row, draw) pairs (broadcast), apart from `keyed_bits`.
 
-    A 64-bit finaliser (Steele, Lea and Flood 2014) of the pair's own number.
+    The pair's own number with its bits mixed.
     """
     pair = rows.astype(np.uint64) * np.uint64(2**32) + draws.astype(np.uint64)
     key = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    z = pair * np.uint64(0x9E3779B97F4A7C15) + key
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
+    z = stirred(pair * np.uint64(0x9E3779B97F4A7C15) + key) >> np.uint64(11)
     return z.astype(np.float64) * 2.0**-53
+
+
+def stirred(words: AnyArray) -> AnyArray:
+    """Mix the bits of 64-bit words, each into its own (Steele, Lea and Flood 2014)."""
+    z = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def tickets(first: int, count: int) -> FloatArray:

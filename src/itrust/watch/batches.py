@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from itrust._core import AnyArray, Code, FloatArray, InputError, Setting, listed
+from itrust._core import AnyArray, Code, FloatArray, InputError, Setting, listed, stirred
 from itrust.data import Column, FileRows, Rows, Source, a_kind, checked_sample, clusters_in_files
 from itrust.watch.bets import BatchRows
 from itrust.watch.components import CheckPanel
@@ -266,13 +266,13 @@ def digest_of(parts: Iterable[Words]) -> str:
 
 def row_words(numbers: Iterable[tuple[str, FloatArray]], columns: Iterable[Column]) -> Words:
     """A number for every row, made of all that the row holds."""
-    known = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
-    known += [(f"column {column.name}", _of_column(column)) for column in columns]
-    total = np.zeros(known[0][1].size, dtype=np.uint64)
+    parts = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
+    parts += [(f"column {column.name}", _of_column(column)) for column in columns]
+    total = np.zeros(parts[0][1].size, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        for name, words in known:
-            total += _stirred(words ^ _word(name))
-        return _stirred(total)
+        for name, words in parts:
+            total += stirred(words ^ _word(name))
+        return stirred(total)
 
 
 def _of_numbers(values: AnyArray) -> Words:
@@ -294,14 +294,6 @@ def _text(level: Any) -> str:
 def _word(text: str) -> np.uint64:
     raw = hashlib.sha256(text.encode("utf-8", "backslashreplace")).digest()[:8]
     return np.uint64(int.from_bytes(raw, "little"))
-
-
-def _stirred(words: Words) -> Words:
-    """Mix the bits of 64-bit words (the finaliser of SplitMix64)."""
-    found = words + np.uint64(0x9E3779B97F4A7C15)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(found ^ (found >> np.uint64(31)), dtype=np.uint64)
 
 
 def refuse_repeated(

@@ -61,7 +61,7 @@ from itrust.watch.bets import (
 from itrust.watch.components import MAX_CHECKS, SHARES, CheckPanel, WatchCheck
 from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence
-from itrust.watch.watching import MAX_SEED, Watch
+from itrust.watch.watching import Watch
 
 SCHEMA = "itrust-watch/2"
 MAX_SOURCE = 1_000_000  # characters of what the maker of a watch keeps with it
@@ -161,7 +161,6 @@ FILE = Record(
         "alpha": Number(1e-300, 0.5 - 1e-12),
         "tolerance": Maybe(Number(1e-300, 1 - 1e-12)),
         "promise": member_of(Promise),
-        "seed": Whole(0, MAX_SEED),
         "inputs": INPUTS,
         "wealth": tuple_of(BETS),
         "sequences": ListOf(Record(SEQUENCE.entries)),

@@ -11,8 +11,6 @@ from typing import Any, Literal, Self
 from itrust._core import (
     InputError,
     Result,
-    Rng,
-    as_seed,
     checked_alpha,
     checked_choice,
     checked_share,
@@ -48,7 +46,6 @@ from itrust.watch.results import (
 )
 from itrust.watch.sequences import TaskSequence, begun_sequences
 
-MAX_SEED = 2**64 - 1  # that a file holds
 PILOT = 20_000  # random rows of the reference that settle checks
 
 
@@ -71,8 +68,6 @@ class Watch(Result):
         none is.
     promise : Promise
         What is promised of a calibrated model.
-    seed : int
-        Kept for what may need it; nothing is drawn as yet.
     schema : BatchSchema
         What every batch must have.
     history : tuple of BatchRecord
@@ -102,7 +97,6 @@ class Watch(Result):
     alpha: float
     tolerance: float | None
     promise: Promise
-    seed: int
     schema: BatchSchema
     wealth: tuple[PanelWealth, ...]
     sequences: tuple[TaskSequence, ...]
@@ -120,7 +114,6 @@ class Watch(Result):
         tolerance: float | None = None,
         promise: Literal["ever", "run length"] = "ever",
         name: str | None = None,
-        rng: Rng = 0,
     ) -> Self:
         """Settle what is watched, on rows from the time when the model was judged.
 
@@ -143,8 +136,6 @@ class Watch(Result):
             after every alarm.
         name : str, optional
             Of the model. Default: it has none.
-        rng : int, Generator or None
-            Kept as `seed`, below 2**64; nothing is drawn as yet.
 
         Returns
         -------
@@ -161,7 +152,6 @@ class Watch(Result):
             checked_alpha(alpha),
             bias,
             kept,
-            checked_seed(rng),
             schema,
             wealth,
             sequences,
@@ -239,7 +229,7 @@ class Watch(Result):
         log_evalue = math.inf
         if not impossible and (restarts or self.log_evalue < math.inf):
             log_evalue = total_of(wealth, count, self.promise)
-        peak = log_evalue if restarts else max(self._log_peak, log_evalue)
+        peak = log_evalue if restarts else max(self.log_peak, log_evalue)
         reached = log_evalue >= -math.log(self.alpha)
         first = self.promise is Promise.RUN_LENGTH or not segment.alarms
         record = BatchRecord(
@@ -391,18 +381,20 @@ class Watch(Result):
         """The batches since bets began: all of the model, or those since the alarm before this."""
         return running_batches(self.present, self.promise)
 
-    @property
-    def _log_at_first(self) -> float:
-        return 0.0 if self.promise is Promise.EVER else -math.inf
-
-    @property
-    def _log_peak(self) -> float:
-        return self.present[-1].log_peak if self.present else self._log_at_first
+    def _last(self, name: str) -> float:
+        """A logarithm of the last batch, or the one that there is before any."""
+        nothing = 0.0 if self.promise is Promise.EVER else -math.inf
+        return float(getattr(self.present[-1], name)) if self.present else nothing
 
     @property
     def log_evalue(self) -> float:
         """Logarithm of `evalue`."""
-        return self.present[-1].log_evalue if self.present else self._log_at_first
+        return self._last("log_evalue")
+
+    @property
+    def log_peak(self) -> float:
+        """The largest logarithm of this model so far; with a run length, since the last alarm."""
+        return self._last("log_peak")
 
     @property
     def evalue(self) -> float:
@@ -420,9 +412,8 @@ class Watch(Result):
         """
         if self.promise is Promise.RUN_LENGTH:
             return None
-        return (
-            min(1.0, math.exp(-min(self._log_peak, MAX_LOG))) if self._log_peak < math.inf else 0.0
-        )
+        peak = self.log_peak
+        return 0.0 if peak == math.inf else min(1.0, exp_of(-min(peak, MAX_LOG)))
 
     @property
     def alarm(self) -> bool:
@@ -492,25 +483,9 @@ class Watch(Result):
         return tuple(own.so_far(self.alpha) for own in self.sequences)
 
     def _facts(self) -> Mapping[str, Any]:
-        since = self.since
-        return {
-            "schema": "itrust-watch-result/1",
-            "alpha": self.alpha,
-            "tolerance": self.tolerance,
-            "promise": str(self.promise),
-            "evalue": self.evalue,
-            "log_evalue": self.log_evalue,
-            "pvalue": self.pvalue,
-            "alarm": self.alarm,
-            "impossible": self.impossible,
-            "since": None if since is None else since.to_dict(),
-            "findings": [finding.to_dict() for finding in self.findings()],
-            "tasks": [number.to_dict() for number in self.tasks],
-            "checks": sum(len(own.panel.checks) for own in self.wealth),
-            "unchecked": list(self.unchecked),
-            "history": [record.to_dict() for record in self.history],
-            "segments": [segment.to_dict() for segment in self.segments],
-        }
+        from itrust.watch.reports import watch_report
+
+        return watch_report(self).to_dict()
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [record.to_dict() for record in self.history]
@@ -568,18 +543,6 @@ def written_tasks(tasks: Sequence[Task]) -> list[Task]:
                 task=task,
             )
     return list(tasks)
-
-
-def checked_seed(rng: Rng) -> int:
-    """Turn `rng` into a seed; refuse one that a file does not hold."""
-    seed = as_seed(rng)
-    if seed > MAX_SEED:
-        raise InputError(
-            "{argument} is at most 2**64 - 1, so that a file can hold it, not {value}",
-            argument="rng",
-            value=rng,
-        )
-    return seed
 
 
 def checked_name(name: object) -> str | None:

@@ -40,6 +40,7 @@ from itrust.render.figures.style import (
     bias_axis,
     date_ticks,
     in_legend,
+    new_panels,
     paint,
     short,
     sign_words,
@@ -58,7 +59,7 @@ def _(curve: BiasCurve, display: Display, ax: Axes | None) -> None:
         across = 2 if len(parts) == 4 else min(len(parts), 3)
         down = -(-len(parts) // across)
         size = (3.3 * across + 0.6, 2.7 * down + 0.5)
-        panels = display.panels(None, size, (down, across), sharex=True, sharey=True)
+        panels = new_panels(display, None, size, (down, across), sharex=True, sharey=True)
         for panel in panels[len(parts) :]:
             panel.set_visible(False)
         for panel in panels[max(len(parts) - across, 0) : len(parts)]:
@@ -67,7 +68,7 @@ def _(curve: BiasCurve, display: Display, ax: Axes | None) -> None:
         for panel in panels[: len(parts) : across]:
             panel.set_ylabel(BIAS)
     else:
-        panels = display.panels(ax, (6.2, 3.8)) * len(parts)
+        panels = new_panels(display, ax, (6.2, 3.8)) * len(parts)
     alone = panels[0] is not panels[-1] or len(parts) == 1
     for k, (part, panel) in enumerate(zip(parts, panels, strict=False)):
         _draw(curve, panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
@@ -126,7 +127,7 @@ def _limits(curve: BiasCurve, ax: Axes) -> None:
 @paint.register
 def _(fit: CubicFit, display: Display, ax: Axes | None) -> None:
     """The paper's picture: cubic fits of the local bias against a covariate, by group."""
-    [ax] = display.panels(ax, (6.8, 4.4))
+    [ax] = new_panels(display, ax, (6.8, 4.4))
     order = sorted([group.group for group in fit.groups] + [*fit.left_out])
     for group in fit.groups:
         k = order.index(group.group)  # as in the curves, whoever is left out
@@ -159,7 +160,7 @@ def _(
     if name is not None:
         paint(bias.cubic(name, by), display, ax)
         return
-    [ax] = display.panels(ax, (6.8, 4.4))
+    [ax] = new_panels(display, ax, (6.8, 4.4))
     step = -(-len(bias) // MAX_POINTS)
     drawn = np.zeros(len(bias), dtype=bool)
     drawn[::step] = True
@@ -189,7 +190,7 @@ def _(
 @paint.register
 def _(result: BiasMap, display: Display, ax: Axes | None) -> None:
     """Bias over two covariates; where too few rows are near, the map is blank."""
-    [ax] = display.panels(ax, (6.6, 4.6))
+    [ax] = new_panels(display, ax, (6.6, 4.6))
     across, up = result.axes
     reach = max(float(np.nanmax(np.abs(result.values), initial=0.0)), 0.02)
     edges = [_cell_edges(axis.positions) for axis in (across, up)]

@@ -25,8 +25,10 @@ from itrust.render.figures.style import (
     Display,
     bias_axis,
     in_legend,
+    new_panels,
     paint,
     short,
+    titled,
 )
 from itrust.render.text.overturning import NAMES
 from itrust.render.text.watch import evidence_text, headline, since_words
@@ -51,9 +53,9 @@ def _(
     below: Axes | None = None
     if ax is None and sample is not None:
         heights: dict[str, Any] = {"height_ratios": (5, 1), "sharex": True}
-        ax, below = display.panels(None, (5.2, 5.8), (2, 1), **heights)
+        ax, below = new_panels(display, None, (5.2, 5.8), (2, 1), **heights)
     else:
-        [ax] = display.panels(ax, (5.2, 4.9))
+        [ax] = new_panels(display, ax, (5.2, 4.9))
         if sample is not None:
             below = ax.inset_axes((0, 0, 1, 0.14), sharex=ax, zorder=0)
             below.set_axis_off()
@@ -84,7 +86,7 @@ def _(result: CalibrationResult, display: Display, ax: Axes | None) -> None:
     drawn = result.null_distribution
     if drawn is None:
         raise InputError(f"{type(result.null).__name__} has a formula and no draws to show")
-    [ax] = display.panels(ax, (6.2, 3.4))
+    [ax] = new_panels(display, ax, (6.2, 3.4))
     ax.hist(drawn, bins=min(60, max(10, drawn.size // 12)), color=PALE, edgecolor="white")
     observed, low, high = result.score, float(drawn.min()), float(drawn.max())
     reach = max(high - low, 1e-12)
@@ -112,7 +114,7 @@ def _(result: CalibrationResult, display: Display, ax: Axes | None) -> None:
 @paint.register
 def _(validation: Validation, display: Display, ax: Axes | None, *, name: str = "model") -> None:
     """Net benefit of the model, of acting on every row and of acting on none, by threshold."""
-    [ax] = display.panels(ax, (5.6, 4.0))
+    [ax] = new_panels(display, ax, (5.6, 4.0))
     points = validation.decision
     at = [own.threshold for own in points]
     worth = [own.net_benefit for own in points]
@@ -130,7 +132,7 @@ def _(validation: Validation, display: Display, ax: Axes | None, *, name: str = 
 def _(robustness: Robustness, display: Display, ax: Axes | None) -> None:
     """P-values over the size of every kind of violation."""
     kinds = robustness.violations
-    panels = display.panels(ax, (9.6, 5.0), (2, 3), sharey=True)
+    panels = new_panels(display, ax, (9.6, 5.0), (2, 3), sharey=True)
     for panel, tipping in zip(panels, kinds, strict=False):
         panel.plot(tipping.sizes, tipping.pvalues, color=INK, marker="o", markersize=3)
         panel.set(ylim=(-0.02, 1.02), ylabel="p-value")
@@ -138,20 +140,20 @@ def _(robustness: Robustness, display: Display, ax: Axes | None) -> None:
         panel.set_title(NAMES[tipping.kind], fontsize="medium")
     for spare in panels[len(kinds) :]:
         spare.set_axis_off()
-    display.titled("What would overturn the evidence", ax)
+    titled(display, "What would overturn the evidence", ax)
 
 
 @paint.register
 def _(number: NumberRobustness, display: Display, ax: Axes | None) -> None:
     """The interval of a number's bias over the size of a selection."""
-    [panel] = display.panels(ax, (5.4, 3.2))
+    [panel] = new_panels(display, ax, (5.4, 3.2))
     for tipping in number.tippings[:1]:
         panel.fill_between(tipping.sizes, tipping.lower, tipping.upper, color=PALE)
         panel.axhline(number.bias, color=INK, linewidth=1.2)
         _sizes(panel, tipping)
     bias_axis(panel)
     panel.set_ylabel("bias of the number")
-    display.titled(short(number.name, 60), ax)
+    titled(display, short(number.name, 60), ax)
 
 
 def _sizes(ax: Axes, tipping: Tipping | NumberTipping) -> None:
@@ -171,7 +173,7 @@ def _sizes(ax: Axes, tipping: Tipping | NumberTipping) -> None:
 def _(report: WatchReport, display: Display, ax: Axes | None) -> None:
     """Evidence on a log scale with the alarm line, and rates; in given axes the evidence alone."""
     heights = {"gridspec_kw": {"height_ratios": [2, 1]}, "sharex": True}
-    panels = display.panels(ax, (8.2, 5.4), (2, 1), **heights)
+    panels = new_panels(display, ax, (8.2, 5.4), (2, 1), **heights)
     _evidence(panels[0], report)
     if ax is None:
         _rates(panels[1], report.history)
@@ -179,7 +181,7 @@ def _(report: WatchReport, display: Display, ax: Axes | None) -> None:
     words = headline(report)
     if report.since is not None:
         words += f", {since_words(report.since)}"
-    display.titled(short(f"Watch: {words}", 90), ax)
+    titled(display, short(f"Watch: {words}", 90), ax)
 
 
 @paint.register

@@ -44,10 +44,12 @@ from itrust.render.figures.style import (
     beside_axes,
     in_two_lines,
     new_figure,
+    new_panels,
     paint,
     rows_of_names,
     short,
     signed,
+    titled,
 )
 from itrust.render.text.balance import difference_words
 from itrust.render.text.bias import rows_of
@@ -297,11 +299,11 @@ def _dots(result: Any, display: Display, ax: Axes | None) -> None:
     width = 6.6 if len(panels) == 1 else 3.0 + 2.4 * len(panels)
     size = (width, 1.15 + ROOM * lines)
     for axes, panel in zip(
-        display.panels(ax, size, (1, len(panels)), sharey=True), panels, strict=False
+        new_panels(display, ax, size, (1, len(panels)), sharey=True), panels, strict=False
     ):
         _paint_panel(axes, panel, breaks)
     rows_of_names(display.ax_, ["\n".join(map(short, name.split("\n"))) for name in names])
-    display.titled(short(title, 80), ax)
+    titled(display, short(title, 80), ax)
 
 
 def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
@@ -355,27 +357,27 @@ def _(table: GroupTable, display: Display, ax: Axes | None, *, max_groups: int =
     groups = table.groups[:max_groups]
     labels = [f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups]
     lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
-    [panel] = display.panels(ax, (7.6, 1.3 + 0.29 * lines))
+    [panel] = new_panels(display, ax, (7.6, 1.3 + 0.29 * lines))
     forest(panel, biases(labels, groups), table.alpha)
     together = "for all groups at once" if table.simultaneous else "each alone"
     cover = f"{100 * (1 - table.alpha):g} %"
     left = len(table.groups) - len(groups)
     more = f"; {left:,} more groups not drawn" if left else ""
-    display.titled(f"Bias by group, {cover} intervals ({together}{more})", ax)
+    titled(display, f"Bias by group, {cover} intervals ({together}{more})", ax)
 
 
 @paint.register
 def _(table: SliceTable, display: Display, ax: Axes | None, *, max_slices: int = 12) -> None:
     """Slices with their bias, intervals and p-values; filled ones are confirmed."""
     slices = table.slices[:max_slices]
-    [panel] = display.panels(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
+    [panel] = new_panels(display, ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
     if slices:
         labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
         forest(panel, biases(labels, slices), table.alpha)
     else:
         _words_alone(panel, "no rule stands out")
     confirmed = f"{len(table.confirmed)} of {len(table)} confirmed on other rows"
-    display.titled(f"Slices: {confirmed}", ax)
+    titled(display, f"Slices: {confirmed}", ax)
 
 
 def _words_alone(ax: Axes, words: str) -> None:
@@ -392,7 +394,7 @@ def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
         return
     count = len(models[0].tasks)
     size = (7.6, (1.2 + 0.5 * len(models)) * count)
-    for k, panel in enumerate(display.panels(ax, size, (count, 1))):
+    for k, panel in enumerate(new_panels(display, ax, size, (count, 1))):
         results = [model.tasks[k] for model in models]
         bars = biases(map(_scored, models), results)
         forest(panel, bars, comparison.alpha)
@@ -418,7 +420,7 @@ def _scored(model: ModelReport) -> str:
 @paint.register
 def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
     """What a model does to one number: the bias with its interval, and the tolerance."""
-    [panel] = display.panels(ax, (7.0, 1.9))
+    [panel] = new_panels(display, ax, (7.0, 1.9))
     forest(panel, biases([str(task.finding)], [task]), task.alpha)
     if task.tolerance is not None:
         reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
@@ -432,7 +434,7 @@ def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
     told = " \N{MINUS SIGN} ".join(sides)
     within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
     panel.set_xlabel(f"bias: {told}{within}")
-    display.titled(short(task_title(task), 76), ax)
+    titled(display, short(task_title(task), 76), ax)
 
 
 @paint.register
@@ -441,12 +443,12 @@ def _(drift: Drift, display: Display, ax: Axes | None, *, max_rows: int = 30) ->
     tables = _tables(drift, max_rows)
     heights = [1.3 + 0.36 * len(rows) for rows in tables]
     shape = {"gridspec_kw": {"height_ratios": heights}}
-    panels = display.panels(ax, (8.2, sum(heights)), (len(tables), 1), **shape)
+    panels = new_panels(display, ax, (8.2, sum(heights)), (len(tables), 1), **shape)
     for rows, panel in zip(tables, panels, strict=False):
         bars = [Bar(in_two_lines(change_title(one)), one.difference, *_ends(one)) for one in rows]
         forest(panel, bars, drift.alpha, "difference: second \N{MINUS SIGN} first")
     first, second = (short(name, 20) for name in drift.names)
-    display.titled(f"Change from {first} to {second}: two fixed samples, no monitor", ax)
+    titled(display, f"Change from {first} to {second}: two fixed samples, no monitor", ax)
 
 
 def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
@@ -476,7 +478,7 @@ def _(audit: Audit, display: Display, ax: Axes | None) -> None:
         return
     reliability = Display(audit.overall.curve)
     if ax is not None:
-        reliability.plot(*display.panels(ax, (0, 0)))
+        reliability.plot(*new_panels(display, ax, (0, 0)))
         return
     shown = audit.diagnosis.shown
     height = 4.6 + 0.42 * max(min(len(shown), MAX_PARTS), 1) + 1.0

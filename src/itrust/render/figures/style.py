@@ -51,6 +51,13 @@ STYLE: dict[Any, Any] = {
 class Display:
     """A picture that keeps what it shows: of any result, as `result.plot()` makes it.
 
+    Parameters
+    ----------
+    result : Result
+        What is drawn.
+    **settings : object
+        How; some results take any.
+
     Attributes
     ----------
     result : Result
@@ -88,35 +95,6 @@ class Display:
             paint(self.result, self, ax, **self.settings)
         return self
 
-    def panels(
-        self,
-        ax: Axes | None,
-        size: tuple[float, float],
-        shape: tuple[int, int] = (1, 1),
-        **settings: Any,
-    ) -> list[Axes]:
-        """Keep figure and axes: given ones, or new ones of some size in inches, row by row."""
-        if ax is None:
-            self.figure_ = new_figure(size)
-            self.axes_ = list(self.figure_.subplots(*shape, squeeze=False, **settings).ravel())
-        elif isinstance(ax, Axes):
-            whole = ax.figure.figure  # also of axes in a part of it
-            assert whole is not None
-            self.figure_, self.axes_ = whole, [ax]
-        else:
-            raise InputError(
-                f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}"
-            )
-        self.ax_ = self.axes_[0]
-        return self.axes_
-
-    def titled(self, text: str, ax: Axes | None) -> None:
-        """At the left of a new figure, where long labels leave the axes little room."""
-        if ax is None:
-            self.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
-        else:
-            self.ax_.set_title(text, pad=20)
-
 
 @singledispatch
 def paint(result: Any, display: Display, ax: Axes | None, **settings: Any) -> None:
@@ -133,6 +111,35 @@ def has_picture(result: object) -> bool:
 def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
     """Draw a result into given axes or a new figure."""
     return Display(result, **settings).plot(ax)
+
+
+def new_panels(
+    display: Display,
+    ax: Axes | None,
+    size: tuple[float, float],
+    shape: tuple[int, int] = (1, 1),
+    **settings: Any,
+) -> list[Axes]:
+    """Keep figure and axes: given ones, or new ones of some size in inches, row by row."""
+    if ax is None:
+        display.figure_ = new_figure(size)
+        display.axes_ = list(display.figure_.subplots(*shape, squeeze=False, **settings).ravel())
+    elif isinstance(ax, Axes):
+        whole = ax.figure.figure  # also of axes in a part of it
+        assert whole is not None
+        display.figure_, display.axes_ = whole, [ax]
+    else:
+        raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
+    display.ax_ = display.axes_[0]
+    return display.axes_
+
+
+def titled(display: Display, text: str, ax: Axes | None) -> None:
+    """At the left of a new figure, where long labels leave the axes little room."""
+    if ax is None:
+        display.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    else:
+        display.ax_.set_title(text, pad=20)
 
 
 _DETACHED: ContextVar[bool] = ContextVar("detached", default=False)

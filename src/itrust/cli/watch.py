@@ -6,7 +6,7 @@ and other outputs, or not at all, and by one command at a time (`watch_state`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from itrust._core import Setting, Write, checked_alpha, checked_count, counted, 
 from itrust.auditing import BAD, OPEN
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, width
-from itrust.cli.inputs import InputFiles, opened, text_form
+from itrust.cli.inputs import opened, text_form
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
 from itrust.cli.outputs import (
     as_json,
@@ -27,11 +27,12 @@ from itrust.cli.outputs import (
     tell,
     writers,
 )
-from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle
+from itrust.cli.roles import needed_columns, read_rows, settle
 from itrust.cli.watch_state import (
     ABSENT,
     KEPT,
     Closing,
+    ColumnKinds,
     Remembered,
     as_the_reference,
     batch_name,
@@ -88,46 +89,74 @@ def _start(options: Options) -> int:
             details={"new_model": Setting("new_model")},
         )
     asked = replace(options, values={**ABSENT, **options.values})
-    with opened(options, form=text_form(asked)) as source:
-        roles, covariates, rows = _reference(source, asked, tasks, log)
-        with at_work("itrust.watch.watching"):
-            watch = Watch.start(
-                rows,
-                tasks,
-                alpha=options.alpha,
-                tolerance=options.tolerance,
-                promise=options.promise.replace("-", " "),
-                name=options.name,
-            )
-        kept = _remembered(watch, source, asked, roles, covariates, rows)
-        watch = watch.with_source(kept.to_dict())
-        if place.exists():  # somebody else has begun one meanwhile
-            raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
-        write_all({place: writer_of(lambda: text_of(watch))})
+
+    def begun(rows: Any) -> Watch:
+        return Watch.start(
+            rows,
+            tasks,
+            alpha=options.alpha,
+            tolerance=options.tolerance,
+            promise=options.promise.replace("-", " "),
+            name=options.name,
+        )
+
+    watch, _ = _of_reference(asked, log, tasks, begun, {})
+    if place.exists():  # somebody else has begun one meanwhile
+        raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
+    write_all({place: writer_of(lambda: text_of(watch))})
     return _told(options, watch_report(watch), log)
 
 
 def _go_on(options: Options, place: Path, log: Log) -> int:
     """Another model in a watch that is there; what is not said of columns is as it was."""
     with held(place, log) as write:
-        watch, kept = read_state(place)
-        _refuse_other_promises(options, watch)
+        before, kept = read_state(place)
+        _refuse_other_promises(options, before)
         named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
         asked = replace(options, values={**ABSENT, **options.values, **kept.values, **named})
-        kinds = carried_over(kept.kinds, asked)
-        form = replace(text_form(asked), texts=text_columns(kinds))
-        with opened(options, form=form) as source:
-            tasks = [own.task for own in watch.tasks]
-            read_as = as_the_reference(source, asked, kinds)
-            roles, covariates, rows = _reference(source, read_as, tasks, log)
-            with at_work("itrust.watch.watching"):
-                watch = watch.new_model(rows, name=options.name)
-            log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
-            new = _remembered(watch, source, asked, roles, covariates, rows)
-            kept = replace(new, waiting=kept.waiting)
-            watch = watch.with_source(kept.to_dict())
-            write({place: writer_of(lambda: text_of(watch))})
-    return _told(options, watch_report(watch, waiting=kept.waiting), log)
+        watch, new = _of_reference(
+            asked,
+            log,
+            [own.task for own in before.tasks],
+            lambda rows: before.new_model(rows, name=options.name),
+            carried_over(kept.kinds, asked),
+            kept.waiting,
+        )
+        log.say(*_left_behind(kept.waiting, before.segments[-1].number))
+        write({place: writer_of(lambda: text_of(watch))})
+    return _told(options, watch_report(watch, waiting=new.waiting), log)
+
+
+def _of_reference(
+    asked: Options,
+    log: Log,
+    tasks: Sequence[it.tasks.Task],
+    begin: Callable[[Any], Watch],
+    kinds: ColumnKinds,
+    waiting: tuple[Waiting, ...] = (),
+) -> tuple[Watch, Remembered]:
+    """A watch of a reference, with what batches need to be read alike."""
+    form = replace(text_form(asked), texts=text_columns(kinds))
+    with opened(asked, form=form) as source:
+        read_as = as_the_reference(source, asked, kinds)
+        dates = [] if asked.date_column is None else [asked.date_column]
+        source.require("date_column", *dates)
+        roles = settle(source, log, read_as, not_on=dates)
+        refuse_no_dates(source, read_as)
+        covariates = needed_columns(source, tasks, roles)
+        more = [name for name in covariates if name not in roles.on]
+        if more:
+            log.say(f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
+        (rows,) = read_rows(source, roles, covariates, read_as).values()
+        log.say(*rows.notes)
+        with at_work("itrust.watch.watching"):
+            watch = begin(rows)
+        order = asked.dates or date_order(source)
+        asked = replace(asked, values={**asked.values, "dates": order})
+        levels = levels_of(rows, salt_of(watch))
+        kept = Remembered.of(asked, roles, covariates, levels, kinds_of(rows))
+    kept = replace(kept, waiting=waiting)
+    return watch.with_source(kept.to_dict()), kept
 
 
 def _is_given(options: Options, name: str) -> bool:
@@ -165,38 +194,6 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
     rows = sum(own.rows for own in waiting if own.segment == segment)
     told = "waited for the model before, which predicted them: they will not be counted"
     return [f"{counted(rows, 'row')} {told}"] if rows else []
-
-
-def _reference(
-    source: InputFiles, asked: Options, tasks: Sequence[it.tasks.Task], log: Log
-) -> tuple[FileRoles, tuple[str, ...], Any]:
-    """Which column is what, the covariates, and the rows."""
-    dates = [] if asked.date_column is None else [asked.date_column]
-    source.require("date_column", *dates)
-    roles = settle(source, log, asked, not_on=dates)
-    refuse_no_dates(source, asked)
-    covariates = needed_columns(source, tasks, roles)
-    more = [name for name in covariates if name not in roles.on]
-    if more:
-        log.say(f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
-    (rows,) = read_rows(source, roles, covariates, asked).values()
-    log.say(*rows.notes)
-    return roles, covariates, rows
-
-
-def _remembered(
-    watch: Watch,
-    source: InputFiles,
-    asked: Options,
-    roles: FileRoles,
-    covariates: tuple[str, ...],
-    rows: Any,
-) -> Remembered:
-    """What batches need of the reference of the present model."""
-    dates = asked.dates or date_order(source)
-    asked = replace(asked, values={**asked.values, "dates": dates})
-    levels = levels_of(rows, salt_of(watch))
-    return Remembered.of(asked, roles, covariates, levels, kinds_of(rows))
 
 
 def _update(options: Options) -> int:

@@ -52,12 +52,8 @@ def of_kind(found: Sequence[Found], kind: str, why: str = "it is not told") -> F
     known = [own.kind for own in found] or list(KINDS)
     if kind in known:
         raise InputError("nothing is known of {value}: {why}", argument="kind", value=kind, why=why)
-    raise InputError(
-        "there is no kind of violation {value}; the kinds are {known}",
-        argument="kind",
-        value=kind,
-        known=listed(known),
-    )
+    problem = "there is no kind of violation {value}; the kinds are {known}"
+    raise InputError(problem, argument="kind", value=kind, known=listed(known))
 
 
 KINDS: Mapping[str, Violation] = {
@@ -121,12 +117,8 @@ class Tipping(Result):
             all of them.
         """
         if not size >= self.neutral:
-            raise InputError(
-                "{argument} must be at least {neutral}, not {value}",
-                argument="size",
-                value=size,
-                neutral=f"{self.neutral:g}",
-            )
+            problem = "{argument} must be at least {neutral}, not {value}"
+            raise InputError(problem, argument="size", value=size, neutral=f"{self.neutral:g}")
         at = int(np.searchsorted(self.sizes, size * (1 - 1e-12), side="left"))
         return float(self.pvalues[at]) if at < self.sizes.size else 1.0
 

@@ -261,9 +261,12 @@ def robustness(
     """
     begun = time.perf_counter()
     if isinstance(sample, (MulticlassSample, MulticlassScan)):
-        raise InputError(
+        problem = (
             "{argument} has several classes, whose probabilities cannot move one by one; ask about "
-            "one class at a time, with alpha divided by the number of classes",
+            "one class at a time, with alpha divided by the number of classes"
+        )
+        raise InputError(
+            problem,
             argument="sample",
             value=sample,
             hint="robustness(sample.one_class(name), alpha=...)",

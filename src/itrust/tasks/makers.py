@@ -92,11 +92,8 @@ def share(
     """
     chosen = _predicate(condition, values, "share")
     if isinstance(chosen, Everywhere):
-        raise InputError(
-            "share needs a condition, as in share(race='Black')",
-            argument="condition",
-            value=condition,
-        )
+        problem = "share needs a condition, as in share(race='Black')"
+        raise InputError(problem, argument="condition", value=condition)
     return Ratio.among(Indicator(chosen), _predicate(where, {}, "share"), label)
 
 
@@ -186,17 +183,11 @@ def coefficient(
     'coef("tie" ~ age ; age + region)'
     """
     if isinstance(on, str) or not isinstance(on, Sequence):
-        raise InputError(
-            "{argument} is a list of covariates such as ['age', 'race'], not {value}",
-            argument="on",
-            value=on,
-        )
+        problem = "{argument} is a list of covariates such as ['age', 'race'], not {value}"
+        raise InputError(problem, argument="on", value=on)
     if not isinstance(reference, Mapping | None):
-        raise InputError(
-            "{argument} maps categories to levels, as in {{'race': 'White'}}, not {value}",
-            argument="reference",
-            value=reference,
-        )
+        problem = "{argument} maps categories to levels, as in {{'race': 'White'}}, not {value}"
+        raise InputError(problem, argument="reference", value=reference)
     chosen = _predicate(where, values, "coefficient")
     terms = tuple(_as_term(term, "on") for term in on)
     regression = Regression(terms, link, chosen, tuple((reference or {}).items()))
@@ -217,20 +208,18 @@ def _as_term(term: object, argument: str) -> RegressionTerm:
             return parse_term(term)
         except InputError:  # a name that is no word, such as "hours per week"
             return RegressionTerm((Covariate(term),))
-    raise InputError(
-        "{argument} takes names of covariates, {{category: level}}, and tuples of two, not {value}",
-        argument=argument,
-        value=term,
+    problem = (
+        "{argument} takes names of covariates, {{category: level}}, and tuples of two, not {value}"
     )
+    raise InputError(problem, argument=argument, value=term)
 
 
 def as_tasks(tasks: object) -> list[Task]:
     """Turn one task or several, as such or as text, into a list."""
     several = [tasks] if isinstance(tasks, str | Task) else tasks
     if not isinstance(several, list | tuple):
-        raise InputError(
-            "tasks are a list such as ['mean(age)'], not {value}", argument="tasks", value=tasks
-        )
+        problem = "tasks are a list such as ['mean(age)'], not {value}"
+        raise InputError(problem, argument="tasks", value=tasks)
     return [parse(task) if isinstance(task, str) else task for task in several]
 
 
@@ -242,22 +231,14 @@ def _as_quantity(quantity: object, name: str | None) -> Quantity:
     if callable(quantity):
         title = str(name or getattr(quantity, "__name__", "function"))
         return Callback(quantity, title)
-    raise InputError(
-        "mean takes the name of a covariate or a function, not a {kind}",
-        argument="quantity",
-        value=quantity,
-        details={"kind": type(quantity).__name__},
-    )
+    problem = "mean takes the name of a covariate or a function, not a {kind}"
+    raise InputError(problem, argument="quantity", value=quantity, kind=type(quantity).__name__)
 
 
 def _predicate(condition: object, values: Mapping[str, Any], name: str) -> Predicate:
     if condition is not None and values:
-        raise InputError(
-            "{name} takes a condition or keywords, not both",
-            argument="condition",
-            value=condition,
-            details={"name": name},
-        )
+        problem = "{name} takes a condition or keywords, not both"
+        raise InputError(problem, argument="condition", value=condition, name=name)
     if isinstance(condition, str):
         return parse_condition(condition)
     return as_predicate(values or None if condition is None else condition)

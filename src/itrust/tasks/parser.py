@@ -124,9 +124,8 @@ def parse(text: str) -> Task:
     itrust.InputError: expected ==, !=, <, <=, > or >= after race, not '=' (...
     """
     if not isinstance(text, str) or not text.strip():
-        raise InputError(
-            "a task is text such as 'mean(age)', not {value}", argument="text", value=text
-        )
+        problem = "a task is text such as 'mean(age)', not {value}"
+        raise InputError(problem, argument="text", value=text)
     if len(text) > MAX_CHARACTERS:
         return _Parser(text).whole()  # which refuses it; looking for a title would take long
     text = text.lstrip()

@@ -636,37 +636,28 @@ def read_selection(selection: object, labelled: Rows) -> FloatArray | None:
     if isinstance(selection, str):
         column = labelled.column(selection)
         if column.is_category:
-            raise InputError(
-                "{argument}: {column} holds levels, not probabilities of labelling",
-                argument="selection",
-                column=selection,
-            )
+            problem = "{argument}: {column} holds levels, not probabilities of labelling"
+            raise InputError(problem, argument="selection", column=selection)
         values = np.array(column.values, dtype=float)
     else:
         values = encode_numbers(selection, Subject("selection"))
     if values.size != labelled.n:
-        raise InputError(
+        problem = (
             "{argument} has {count} entries and there are {rows} labelled rows; give the "
-            "probability of labelling of every labelled row",
-            argument="selection",
-            count=int(values.size),
-            details={"rows": labelled.n},
+            "probability of labelling of every labelled row"
         )
+        raise InputError(problem, argument="selection", count=int(values.size), rows=labelled.n)
     wrong = ~((values > 0) & (values <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(
-            "{argument} must be probabilities above 0 and up to 1; {row} has {value}",
-            argument="selection",
-            row=row,
-            value=float(values[row]),
-        )
+        problem = "{argument} must be probabilities above 0 and up to 1; {row} has {value}"
+        raise InputError(problem, argument="selection", row=row, value=float(values[row]))
     if labelled.weights is not None:
-        raise InputError(
+        problem = (
             "labelled rows have weights and {argument} is given as well; say one of them, for "
-            "weights are one over the probabilities of labelling",
-            argument="selection",
+            "weights are one over the probabilities of labelling"
         )
+        raise InputError(problem, argument="selection")
     return values
 
 
@@ -695,11 +686,9 @@ def _refuse_lack(task: Task, points: Points, labelled: Rows) -> None:
     own = {column.name for column in points.columns}
     lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
     if lacking:
+        problem = "the population lacks {lacking}, which {task} reads"
         raise InputError(
-            "the population lacks {lacking}, which {task} reads",
-            argument="population",
-            value=lacking,
-            details={"lacking": listed(lacking), "task": task},
+            problem, argument="population", value=lacking, lacking=listed(lacking), task=task
         )
 
 

@@ -58,11 +58,8 @@ class Covariate(Quantity):
         column = column_of(points, self.name, prediction=False)
         if column.is_category:
             example = f"share({quoted(self.name)} == {column.levels[0]!r})"
-            raise InputError(
-                "{column} is a category and has no mean",
-                column=self.name,
-                hint=f"for a share write {example}",
-            )
+            problem = "{column} is a category and has no mean"
+            raise InputError(problem, column=self.name, hint=f"for a share write {example}")
         return np.asarray(column.values)
 
 
@@ -168,12 +165,12 @@ class Callback(Quantity):
         read = _Read(points)
         values = np.asarray(self.function(read), dtype=float)
         if values.shape != (len(points),):
-            raise InputError(
+            problem = (
                 "{title} must give one number for each of {rows} rows, not an array of shape "
-                "{value}",
-                argument="quantity",
-                value=values.shape,
-                details={"title": self.title, "rows": len(points)},
+                "{value}"
+            )
+            raise InputError(
+                problem, argument="quantity", value=values.shape, title=self.title, rows=len(points)
             )
         return values
 

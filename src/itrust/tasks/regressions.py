@@ -106,16 +106,13 @@ class Coefficient(Leaf):
         self._refuse_depth()
         keys = [term.key for term in self.regression.terms]
         if self.of is not None and self.of.key not in keys:
+            problem = "{value} is not a term of the regression on {regression}; {guess}"
             raise InputError(
-                "{value} is not a term of the regression on {regression}; {guess}",
+                problem,
                 argument="of",
                 value=str(self.of),
-                details={
-                    "regression": str(self.regression),
-                    "guess": did_you_mean(
-                        str(self.of), [str(term) for term in self.regression.terms]
-                    ),
-                },
+                regression=str(self.regression),
+                guess=did_you_mean(str(self.of), [str(term) for term in self.regression.terms]),
             )
 
     @cached_property
@@ -278,15 +275,15 @@ def _position(coefficient: Coefficient, columns: Sequence[RegressionColumn], poi
         if isinstance(factor, LevelOf):
             column = observed(points, factor.name)
             if not column.is_category:
+                problem = "{column} is a {kind} and has no levels: write coef({name} ; ...)"
                 raise InputError(
-                    "{column} is a {kind} and has no levels: write coef({name} ; ...)",
-                    column=factor.name,
-                    details={"kind": column.kind, "name": quoted(factor.name)},
+                    problem, column=factor.name, kind=column.kind, name=quoted(factor.name)
                 )
             place = position_of(column, factor.level)
             if place is None:
+                problem = "{column} has no level {value}"
                 raise InputError(
-                    "{column} has no level {value}",
+                    problem,
                     column=factor.name,
                     value=factor.level,
                     hint=did_you_mean(str(factor.level), [str(one) for one in column.levels]),
@@ -294,11 +291,10 @@ def _position(coefficient: Coefficient, columns: Sequence[RegressionColumn], poi
             wanted.append(LevelOf(factor.name, column.levels[place]))
         elif isinstance(factor, Covariate) and observed(points, factor.name).is_category:
             example = str(LevelOf(factor.name, observed(points, factor.name).levels[-1]))
-            raise InputError(
-                "{column} is a category: say which level's coefficient is meant, as in {example}",
-                column=factor.name,
-                details={"example": f"coef({example} ; ...)"},
+            problem = (
+                "{column} is a category: say which level's coefficient is meant, as in {example}"
             )
+            raise InputError(problem, column=factor.name, example=f"coef({example} ; ...)")
         else:
             wanted.append(factor)
     key = frozenset(wanted)
@@ -306,16 +302,17 @@ def _position(coefficient: Coefficient, columns: Sequence[RegressionColumn], poi
         if own.key == key:
             return k
     levels = [factor for factor in wanted if isinstance(factor, LevelOf)]
-    raise InputError(
+    problem = (
         "{level} has no coefficient of its own: it is the reference that other levels are compared "
         "with, or no row that counts has it; choose another reference, as in "
-        "coef({level} ; {name} against ...)",
+        "coef({level} ; {name} against ...)"
+    )
+    raise InputError(
+        problem,
         argument="tasks",
         value=str(term),
-        details={
-            "level": str(levels[0]) if levels else str(term),
-            "name": quoted(levels[0].name) if levels else str(term),
-        },
+        level=str(levels[0]) if levels else str(term),
+        name=quoted(levels[0].name) if levels else str(term),
     )
 
 
@@ -339,12 +336,17 @@ def refuse_other_levels(task: Task, here: TaskRows, there: TaskRows) -> None:
         ):
             for name in extra:
                 if name not in lacking:
-                    raise InputError(
+                    problem = (
                         "{task} has a coefficient of {column}, and {who} there: leave the level "
-                        "out with a condition, or join levels",
+                        "out with a condition, or join levels"
+                    )
+                    raise InputError(
+                        problem,
                         argument="population",
                         value=name,
-                        details={"task": leaf, "column": name, "who": who},
+                        task=leaf,
+                        who=who,
+                        details={"column": name},
                     )
 
 
@@ -415,12 +417,16 @@ def refuse_collinear(frame: Frame, gram: FloatArray) -> None:
         before = covariance[k, k]
         size = before + mean[k] ** 2  # in squared units of the scale
         if not before > ALIKE * max(size, 1.0):
-            raise InputError(
+            problem = (
                 "{column} is the same in all rows that the regression on {regression} counts, so "
-                "it has no coefficient; leave it out",
+                "it has no coefficient; leave it out"
+            )
+            raise InputError(
+                problem,
                 argument="tasks",
                 value=str(column),
-                details={"column": str(column), "regression": str(frame.regression)},
+                regression=str(frame.regression),
+                details={"column": str(column)},
             )
         if not left[k, k] > ALIKE * before:
             raise _told_by_others(frame, covariance, k)
@@ -432,16 +438,17 @@ def _told_by_others(frame: Frame, covariance: FloatArray, k: int) -> InputError:
     share = np.linalg.lstsq(covariance[:k, :k], covariance[:k, k], rcond=1e-9)[0]
     size = np.sqrt(np.diag(covariance)[:k] / covariance[k, k])
     told = [str(frame.columns[j]) for j in np.flatnonzero(np.abs(share) * size > TELLS)]
-    return InputError(
+    problem = (
         "in the regression on {regression}, {column} is told by {others} (collinear): leave one "
-        "of them out",
+        "of them out"
+    )
+    return InputError(
+        problem,
         argument="tasks",
         value=str(frame.columns[k]),
-        details={
-            "regression": str(frame.regression),
-            "column": str(frame.columns[k]),
-            "others": listed(told) if told else "the columns before it",
-        },
+        regression=str(frame.regression),
+        others=listed(told) if told else "the columns before it",
+        details={"column": str(frame.columns[k])},
     )
 
 
@@ -450,12 +457,11 @@ def refuse_label_by_name(regression: Regression, sample: Rows) -> None:
     known = {column.name for column in sample.columns}
     for name in sorted(regression.names - known):
         if name == sample.label:
-            raise InputError(
+            problem = (
                 "{value} is the label that the regression explains, so it cannot stand on its "
-                "right side",
-                argument="tasks",
-                value=name,
+                "right side"
             )
+            raise InputError(problem, argument="tasks", value=name)
 
 
 def refuse_outcome(
@@ -468,12 +474,11 @@ def refuse_outcome(
     does not, as long as the model reads others beside it.
     """
     if np.array_equal(values, y) or np.array_equal(values, 1 - y):
-        raise InputError(
+        problem = (
             "{value} equals the label in every row that counts: a label cannot stand on the right "
-            "side of its own regression",
-            argument="tasks",
-            value=str(column),
+            "side of its own regression"
         )
+        raise InputError(problem, argument="tasks", value=str(column))
     is_same = any(np.allclose(values, same, rtol=1e-12, atol=0) for same in (p, 1 - p))
     if np.ptp(p) > 0 and (is_same or _tells(values, p)):
         told = IS_PREDICTION if is_same else TELLS_PREDICTION
@@ -481,7 +486,9 @@ def refuse_outcome(
             NO_PREDICTION,
             argument="tasks",
             value=str(column),
-            details={"name": str(column), "is_told": told, "rows": f"{values.size:,}"},
+            name=str(column),
+            is_told=told,
+            rows=f"{values.size:,}",
         )
 
 
@@ -512,16 +519,18 @@ def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:
     number = 1 + columns
     told = {"task": coefficient, "number": number}
     if ones + zeros < MIN_ROWS * number:
+        problem = "{task} has {number} coefficients and {rows} rows: it needs at least {least}"
         raise InputError(
-            "{task} has {number} coefficients and {rows} rows: it needs at least {least}",
+            problem,
             argument="tasks",
             count=ones + zeros,
             details={**told, "rows": ones + zeros, "least": MIN_ROWS * number},
         )
     if min(ones, zeros) < MIN_LABELS * number:
         rare = "positives" if ones <= zeros else "rows that are not positive"
+        problem = "{task} has {number} coefficients and {rows} {rare}: it needs at least {least}"
         raise InputError(
-            "{task} has {number} coefficients and {rows} {rare}: it needs at least {least}",
+            problem,
             argument="tasks",
             count=min(ones, zeros),
             details={
@@ -567,9 +576,5 @@ def without_solution(
 
 
 def _no_solution(coefficient: Task, why: str) -> InputError:
-    return InputError(
-        "{task} has no estimate: {why}; leave such a covariate out, or join levels",
-        argument="tasks",
-        value=coefficient,
-        details={"task": coefficient, "why": why},
-    )
+    problem = "{task} has no estimate: {why}; leave such a covariate out, or join levels"
+    return InputError(problem, argument="tasks", value=coefficient, task=coefficient, why=why)

@@ -70,19 +70,15 @@ class RegressionTerm(Node):
     def __post_init__(self) -> None:
         self._refuse_depth()
         if not 1 <= len(self.factors) <= MAX_FACTORS:
-            raise InputError(
-                "an interaction is of two covariates, as in age:race, not of {count}",
-                argument="on",
-                count=len(self.factors),
-            )
+            problem = "an interaction is of two covariates, as in age:race, not of {count}"
+            raise InputError(problem, argument="on", count=len(self.factors))
         for factor in self.factors:
             if not factor.names:
-                raise InputError(
+                problem = (
                     "a term of a regression reads a covariate, and {value} reads none; the "
-                    "constant is always there",
-                    argument="on",
-                    value=str(factor),
+                    "constant is always there"
                 )
+                raise InputError(problem, argument="on", value=str(factor))
 
     @property
     def parts(self) -> tuple[Node, ...]:
@@ -123,31 +119,25 @@ class Regression(Node):
     def __post_init__(self) -> None:
         checked_choice(self.link, "link", tuple(LINKS))
         if not self.terms:
-            raise InputError(
-                "a regression needs a covariate, as in coef(age ; age + income)", argument="on"
-            )
+            problem = "a regression needs a covariate, as in coef(age ; age + income)"
+            raise InputError(problem, argument="on")
         seen: set[frozenset[Quantity]] = set()
         for term in self.terms:
             if term.key in seen or len(term.key) < len(term.factors):
-                raise InputError(
-                    "{value} stands twice in one regression", argument="on", value=str(term)
-                )
+                problem = "{value} stands twice in one regression"
+                raise InputError(problem, argument="on", value=str(term))
             if any(isinstance(factor, LevelOf) for factor in term.factors):
-                raise InputError(
+                problem = (
                     "{value} is one level: a regression takes the whole category, and coef names "
-                    'the level, as in coef(race["b"] ; age + race)',
-                    argument="on",
-                    value=str(term),
+                    'the level, as in coef(race["b"] ; age + race)'
                 )
+                raise InputError(problem, argument="on", value=str(term))
             seen.add(term.key)
         known = list(dict.fromkeys(name for term in self.terms for name in term.categories))
         for name, _ in self.references:
             if name not in known:
-                raise InputError(
-                    "{value} has a reference level but is no term of the regression",
-                    argument="reference",
-                    value=name,
-                )
+                problem = "{value} has a reference level but is no term of the regression"
+                raise InputError(problem, argument="reference", value=name)
         # In the order of the terms, as the text has them: equal regressions are equal.
         in_order = sorted(self.references, key=lambda pair: known.index(pair[0]))
         object.__setattr__(self, "references", tuple(in_order))
@@ -248,7 +238,9 @@ def observed(points: Points, name: str) -> Any:
             NO_PREDICTION,
             argument="tasks",
             value=name,
-            details={"name": name, "is_told": IS_PREDICTION, "rows": f"{len(points):,}"},
+            name=name,
+            is_told=IS_PREDICTION,
+            rows=f"{len(points):,}",
         )
     return column_of(points, name, prediction=False)
 
@@ -274,11 +266,12 @@ def columns_of(
         chosen = regression.reference_of(name)
         if not column.is_category:
             if chosen is not None:
+                problem = "{column} is a {kind} and has no reference level"
                 raise InputError(
-                    "{column} is a {kind} and has no reference level",
+                    problem,
                     column=name,
                     hint="categories=[...] makes codes a category",
-                    details={"kind": column.kind},
+                    kind=column.kind,
                 )
             coded[name] = [Covariate(name)]
             continue
@@ -296,13 +289,11 @@ def columns_of(
         else:
             found += [RegressionColumn((one, other)) for one in sides[0] for other in sides[1]]
     if len(found) > MAX_COLUMNS:
-        raise InputError(
+        problem = (
             "a regression has at most {most} coefficients, and this one would have {count}: leave "
-            "out categories of many levels, or join levels",
-            argument="tasks",
-            count=len(found),
-            details={"most": MAX_COLUMNS},
+            "out categories of many levels, or join levels"
         )
+        raise InputError(problem, argument="tasks", count=len(found), most=MAX_COLUMNS)
     return tuple(found)
 
 
@@ -312,18 +303,18 @@ def _reference(column: Any, chosen: Any | None, own: Sequence[int]) -> int | Non
         return own[0] if own else None
     position = position_of(column, chosen)
     if position is None:
+        problem = "{column} has no level {value}"
         raise InputError(
-            "{column} has no level {value}",
+            problem,
             column=column.name,
             value=chosen,
             hint=did_you_mean(str(chosen), [str(level) for level in column.levels]),
         )
     if position not in own:
-        raise InputError(
-            "no row that counts has {column} = {value}, the reference level; choose another one",
-            column=column.name,
-            value=chosen,
+        problem = (
+            "no row that counts has {column} = {value}, the reference level; choose another one"
         )
+        raise InputError(problem, column=column.name, value=chosen)
     return position
 
 
@@ -368,18 +359,24 @@ def _odd_values(
     told = {"column": str(column), "regression": str(regression)}
     if not np.isfinite(values[wrong]).all():
         name = quoted(min(column.quantity.names))
-        return InputError(
+        problem = (
             "{column} has no finite value in {rows} (first: {row}) that the regression on "
             "{regression} counts; leave them out with a condition, as in "
-            "coef(... | {name} is not missing)",
+            "coef(... | {name} is not missing)"
+        )
+        return InputError(
+            problem,
             argument="tasks",
             row=row,
             count=int(wrong.sum()),
             details={**told, "rows": counted(int(wrong.sum()), "row"), "name": name},
         )
-    return InputError(
+    problem = (
         "{column} is {size} in {row}, too large for the regression on {regression}; take a larger "
-        "unit",
+        "unit"
+    )
+    return InputError(
+        problem,
         argument="tasks",
         row=row,
         count=int(wrong.sum()),

@@ -266,11 +266,11 @@ class _Withholding:
 
     def _columns(self, leaf: Coefficient) -> tuple[Quantity, ...]:
         """The columns of a regression on the rows at hand."""
-        return leaf.columns_on(self.audit.sample.points)
+        return tuple(own.quantity for own in leaf.columns_on(self.audit.sample.points))
 
     def _levels(self, leaf: Coefficient) -> tuple[Predicate, ...]:
         """All levels of the categories of a regression, those that others are compared with too."""
-        return leaf.levels_on(self.audit.sample.points)
+        return tuple(own.where for own in leaf.levels_on(self.audit.sample.points))
 
     def _values_of_few(self, values: FloatArray) -> bool:
         """Whether all but few rows have the same value."""

@@ -258,10 +258,10 @@ def _parts(
 
 def _regressed(leaf: Coefficient, inside: BoolArray, points: Points) -> list[BoolArray]:
     """Rows of every level, and those that alone have another value than most, in any column."""
-    found = [inside & where.rows(points) for where in leaf.levels_on(points)]
+    found = [inside & level.where.rows(points) for level in leaf.levels_on(points)]
     for column in leaf.columns_on(points):
         values, place, often = np.unique(
-            column.of(points)[inside], return_inverse=True, return_counts=True
+            column.quantity.of(points)[inside], return_inverse=True, return_counts=True
         )
         if values.size > 1 and 2 * often.max() > place.size:
             others = inside.copy()

@@ -23,6 +23,7 @@ from itrust._core import (
     BoolArray,
     FloatArray,
     InputError,
+    IntArray,
     Rng,
     checked_finite,
     checked_positive,
@@ -670,36 +671,9 @@ class Ratio(Leaf):
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
         g = np.where(inside, self.quantity.of(points), 0.0)
-        wrong = ~(np.abs(g) <= LARGEST_VALUE)
-        if wrong.any():
-            raise self._odd_values(g, wrong, first)
+        rows = np.arange(first, first + g.size)
+        refuse_odd_values(g, rows, self.quantity, "{task}", "mean", task=self)
         return g, inside.astype(float)
-
-    def _odd_values(self, g: FloatArray, wrong: BoolArray, first: int) -> InputError:
-        """The error about rows whose quantity is missing, infinite, or so large that sums are."""
-        infinite = ~np.isfinite(g)
-        if infinite.any():
-            wrong = infinite
-            problem = (
-                "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
-                "them out with a condition, as in mean(... | {name} is not missing)"
-            )
-        else:
-            problem = (
-                "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger "
-                "unit"
-            )
-        at, count = int(np.argmax(wrong)), int(wrong.sum())
-        words = {
-            "task": self,
-            "quantity": self.quantity,
-            "size": f"{g[at]:.3g}",
-            "rows": counted(count, "row"),
-            "name": quoted(min(self.quantity.names, default="x")),
-        }
-        return InputError(
-            problem, argument="tasks", row=first + at, value=self, count=count, details=words
-        )
 
     @property
     def is_rate(self) -> bool:
@@ -782,6 +756,36 @@ class RatioFit(LeafFit):
         """Give w h among positives, else nothing, (n,)."""
         _, h = read
         return weights * h if self.ratio.among_positives else np.zeros(h.size)
+
+
+def refuse_odd_values(
+    values: FloatArray, rows: IntArray, quantity: Quantity, whole: str, kind: str, **words: object
+) -> None:
+    """Refuse values that are missing, infinite, or so large that sums of them are.
+
+    `rows` are the numbers of the rows, and `whole` is what counts them.
+    """
+    infinite, wrong = ~np.isfinite(values), ~(np.abs(values) <= LARGEST_VALUE)
+    if not wrong.any():
+        return
+    problem = f"{{quantity}} is {{size}} in {{row}}, too large to be summed in {whole}; take a larger unit"
+    if infinite.any():
+        wrong = infinite
+        problem = (
+            f"{{quantity}} has no finite value in {{rows}} (first: {{row}}) that {whole} counts; "
+            f"leave them out with a condition, as in {kind}(... | {{name}} is not missing)"
+        )
+    at, count = int(np.argmax(wrong)), int(wrong.sum())
+    words |= {
+        "quantity": quantity,
+        "size": f"{values[at]:.3g}",
+        "rows": counted(count, "row"),
+        "name": quoted(min(quantity.names, default="x")),
+    }
+    value = words.get("task")
+    raise InputError(
+        problem, argument="tasks", row=int(rows[at]), value=value, count=count, details=words
+    )
 
 
 def label_apart(where: Predicate, names: Sequence[str]) -> tuple[Any, Predicate]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, did_you_mean, listed
-from itrust.data import Level, Points, Predicate, Rows, Sample, position_of, quoted, written
+from itrust.data import Level, Points, Predicate, Rows, Sample, quoted, written
 from itrust.tasks.arithmetic import Bounds
 from itrust.tasks.expressions import Leaf, LeafFit, Task, TaskRows
 from itrust.tasks.quantities import Covariate, Quantity
@@ -28,11 +28,11 @@ from itrust.tasks.terms import (
     Frame,
     LevelOf,
     Regression,
-    RegressionColumn,
     RegressionTerm,
     column_values,
     columns_of,
     first_levels,
+    level_place,
     levels_of,
     observed,
     scaled_frame,
@@ -170,26 +170,42 @@ class Coefficient(Leaf):
         """The columns of the regression on some rows, checked."""
         return frame_of(self, rows)[0]
 
-    def columns_on(self, points: Points) -> tuple[Quantity, ...]:
-        """The columns of the regression on some rows, whether or not they suffice for it."""
-        inside = self.inside_of(points, np.ones(len(points)))
-        counts = levels_of(self.regression, points, inside)
-        return tuple(column.quantity for column in columns_of(self.regression, points, counts))
+    def counts(self, points: Points, weights: FloatArray | None = None) -> dict[str, IntArray]:
+        """How many of the rows that count have each level of its categories."""
+        w = np.ones(len(points)) if weights is None else weights
+        return levels_of(self.regression, points, self.inside_of(points, w))
 
-    def levels_on(self, points: Points) -> tuple[Predicate, ...]:
+    def columns_on(
+        self, points: Points, weights: FloatArray | None = None
+    ) -> tuple[RegressionTerm, ...]:
+        """The columns of the regression on some rows, whether or not they suffice for it."""
+        return columns_of(self.regression, points, self.counts(points, weights))
+
+    def levels_on(self, points: Points, weights: FloatArray | None = None) -> tuple[LevelOf, ...]:
         """All levels of its categories that occur among the rows that count."""
-        counts = levels_of(self.regression, points, self.inside_of(points, np.ones(len(points))))
         return tuple(
-            Level(name, observed(points, name).levels[k])
-            for name, own in counts.items()
+            LevelOf(name, observed(points, name).levels[k])
+            for name, own in self.counts(points, weights).items()
             for k in np.flatnonzero(own)
         )
 
-    def position(self, columns: Sequence[RegressionColumn], points: Points) -> int | None:
-        """Which of the columns it is of; None for the constant."""
+    def position(self, columns: Sequence[RegressionTerm], points: Points) -> int | None:
+        """Which of the columns it is of; None for the constant. A level that has none is refused."""
         if self.of is None:
             return None
-        return _position(self, columns, points)
+        key = frozenset(_observed_factor(factor, points) for factor in self.of.factors)
+        for k, own in enumerate(columns):
+            if frozenset(own.factors) == key:
+                return k
+        level = next((factor for factor in key if isinstance(factor, LevelOf)), None)
+        problem = (
+            "{level} has no coefficient of its own: it is the reference that other levels are "
+            "compared with, or no row that counts has it; choose another reference, as in "
+            "coef({level} ; {name} against ...)"
+        )
+        name = str(self.of) if level is None else quoted(level.name)
+        told = {"level": level or self.of, "name": name}
+        raise InputError(problem, argument="tasks", value=str(self.of), details=told)
 
     def fit(self, rows: TaskRows) -> CoefficientFit:
         """Solve the estimating equation on rows in memory."""
@@ -253,10 +269,9 @@ def frame_of(coefficient: Coefficient, rows: TaskRows) -> tuple[Frame, IntArray,
     """The columns of a regression on rows in memory, the rows that count, and the design."""
     regression = coefficient.regression
     regression.where.check(rows.points)
-    inside = coefficient.inside_of(rows.points, rows.weights)
-    columns = columns_of(regression, rows.points, levels_of(regression, rows.points, inside))
+    columns = coefficient.columns_on(rows.points, rows.weights)
     coefficient.position(columns, rows.points)
-    at = np.flatnonzero(inside)
+    at = np.flatnonzero(coefficient.inside_of(rows.points, rows.weights))
     if not at.size:
         raise coefficient.without_rows()
     values = column_values(regression, columns, rows.points, at)
@@ -266,54 +281,20 @@ def frame_of(coefficient: Coefficient, rows: TaskRows) -> tuple[Frame, IntArray,
     return frame, at, design
 
 
-def _position(coefficient: Coefficient, columns: Sequence[RegressionColumn], points: Points) -> int:
-    """Which of the columns a coefficient is of; a level that has none is refused."""
-    term = coefficient.of
-    assert term is not None
-    wanted: list[Quantity] = []
-    for factor in term.factors:
-        if isinstance(factor, LevelOf):
-            column = observed(points, factor.name)
-            if not column.is_category:
-                problem = "{column} is a {kind} and has no levels: write coef({name} ; ...)"
-                raise InputError(
-                    problem, column=factor.name, kind=column.kind, name=quoted(factor.name)
-                )
-            place = position_of(column, factor.level)
-            if place is None:
-                problem = "{column} has no level {value}"
-                raise InputError(
-                    problem,
-                    column=factor.name,
-                    value=factor.level,
-                    hint=did_you_mean(str(factor.level), [str(one) for one in column.levels]),
-                )
-            wanted.append(LevelOf(factor.name, column.levels[place]))
-        elif isinstance(factor, Covariate) and observed(points, factor.name).is_category:
-            example = str(LevelOf(factor.name, observed(points, factor.name).levels[-1]))
-            problem = (
-                "{column} is a category: say which level's coefficient is meant, as in {example}"
-            )
-            raise InputError(problem, column=factor.name, example=f"coef({example} ; ...)")
-        else:
-            wanted.append(factor)
-    key = frozenset(wanted)
-    for k, own in enumerate(columns):
-        if own.key == key:
-            return k
-    levels = [factor for factor in wanted if isinstance(factor, LevelOf)]
-    problem = (
-        "{level} has no coefficient of its own: it is the reference that other levels are compared "
-        "with, or no row that counts has it; choose another reference, as in "
-        "coef({level} ; {name} against ...)"
-    )
-    raise InputError(
-        problem,
-        argument="tasks",
-        value=str(term),
-        level=str(levels[0]) if levels else str(term),
-        name=quoted(levels[0].name) if levels else str(term),
-    )
+def _observed_factor(factor: Quantity, points: Points) -> Quantity:
+    """What a coefficient is of, with the level as the column has it; refused where it has none."""
+    if isinstance(factor, LevelOf):
+        column = observed(points, factor.name)
+        if not column.is_category:
+            problem = "{column} is a {kind} and has no levels: write coef({name} ; ...)"
+            name = quoted(factor.name)
+            raise InputError(problem, column=factor.name, kind=column.kind, name=name)
+        return LevelOf(factor.name, column.levels[level_place(column, factor.level)])
+    if isinstance(factor, Covariate) and observed(points, factor.name).is_category:
+        example = LevelOf(factor.name, observed(points, factor.name).levels[-1])
+        problem = "{column} is a category: say which level's coefficient is meant, as in {example}"
+        raise InputError(problem, column=factor.name, example=f"coef({example} ; ...)")
+    return factor
 
 
 def has_regression(task: Task) -> bool:
@@ -323,44 +304,26 @@ def has_regression(task: Task) -> bool:
 
 def refuse_other_levels(task: Task, here: TaskRows, there: TaskRows) -> None:
     """Refuse a population whose categories have other levels than those of the labelled rows."""
+    problem = (
+        "{task} has a coefficient of {column}, and {who} there: leave the level out with a "
+        "condition, or join levels"
+    )
     for leaf in dict.fromkeys(task.leaves()):
         if not isinstance(leaf, Coefficient):
             continue
         leaf.where.check(there.points)
         own, others = (
-            {str(column): column for column in _all_columns(leaf, rows)} for rows in (here, there)
+            [
+                *map(str, leaf.levels_on(rows.points, rows.weights)),
+                *map(str, leaf.columns_on(rows.points, rows.weights)),
+            ]
+            for rows in (here, there)
         )
-        for extra, lacking, who in (
-            (others, own, "no labelled row that counts is"),
-            (own, others, "no row of the population that counts is"),
-        ):
-            for name in extra:
-                if name not in lacking:
-                    problem = (
-                        "{task} has a coefficient of {column}, and {who} there: leave the level "
-                        "out with a condition, or join levels"
-                    )
-                    raise InputError(
-                        problem,
-                        argument="population",
-                        value=name,
-                        task=leaf,
-                        who=who,
-                        details={"column": name},
-                    )
-
-
-def _all_columns(leaf: Coefficient, rows: TaskRows) -> list[Quantity]:
-    """The columns of a regression with those of reference levels."""
-    inside = leaf.inside_of(rows.points, rows.weights)
-    counts = levels_of(leaf.regression, rows.points, inside)
-    levels = [
-        LevelOf(name, observed(rows.points, name).levels[k])
-        for name, own in counts.items()
-        for k in np.flatnonzero(own)
-    ]
-    columns = columns_of(leaf.regression, rows.points, counts)
-    return [*levels, *(column.quantity for column in columns)]
+        for name in [*others, *own]:
+            if name not in own or name not in others:
+                rows = "labelled row" if name in others else "row of the population"
+                told = {"task": leaf, "column": name, "who": f"no {rows} that counts is"}
+                raise InputError(problem, argument="population", value=name, details=told)
 
 
 def references_of(task: Task, sample: Rows) -> dict[str, Any]:
@@ -368,8 +331,7 @@ def references_of(task: Task, sample: Rows) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for leaf in task.leaves():
         if isinstance(leaf, Coefficient):
-            inside = leaf.inside_of(sample.points, sample.weights_or_ones)
-            counts = levels_of(leaf.regression, sample.points, inside)
+            counts = leaf.counts(sample.points, sample.weights_or_ones)
             found |= first_levels(leaf.regression, sample.points, counts)
     return found
 
@@ -465,7 +427,7 @@ def refuse_label_by_name(regression: Regression, sample: Rows) -> None:
 
 
 def refuse_outcome(
-    column: RegressionColumn, values: FloatArray, y: FloatArray, p: FloatArray
+    column: RegressionTerm, values: FloatArray, y: FloatArray, p: FloatArray
 ) -> None:
     """Refuse a column that is the label, or tells the prediction, under another name.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ from itrust._core import (
     InputError,
     IntArray,
     checked_choice,
-    counted,
     did_you_mean,
 )
 from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
 from itrust.tasks.arithmetic import Node, needs_parentheses
-from itrust.tasks.expressions import LARGEST_VALUE
+from itrust.tasks.expressions import refuse_odd_values
 from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity
 from itrust.terms import LINKS, Link
 
@@ -97,9 +97,11 @@ class RegressionTerm(Node):
         )
 
     @property
-    def categories(self) -> Iterator[str]:
-        """Covariates that stand alone, and so may be categories."""
-        return (factor.name for factor in self.factors if isinstance(factor, Covariate))
+    def quantity(self) -> Quantity:
+        """The product, where no factor is a category."""
+        if len(self.factors) == 1:
+            return self.factors[0]
+        return Formula(self.factors[0], "*", self.factors[1])
 
 
 def _in_term(factor: Quantity) -> str:
@@ -133,7 +135,7 @@ class Regression(Node):
                 )
                 raise InputError(problem, argument="on", value=str(term))
             seen.add(term.key)
-        known = list(dict.fromkeys(name for term in self.terms for name in term.categories))
+        known = self.alone
         for name, _ in self.references:
             if name not in known:
                 problem = "{value} has a reference level but is no term of the regression"
@@ -141,6 +143,12 @@ class Regression(Node):
         # In the order of the terms, as the text has them: equal regressions are equal.
         in_order = sorted(self.references, key=lambda pair: known.index(pair[0]))
         object.__setattr__(self, "references", tuple(in_order))
+
+    @property
+    def alone(self) -> list[str]:
+        """Covariates that stand alone in its terms, and so may be categories."""
+        factors = [factor for term in self.terms for factor in term.factors]
+        return list(dict.fromkeys(own.name for own in factors if isinstance(own, Covariate)))
 
     @cached_property
     def depth(self) -> int:
@@ -171,34 +179,12 @@ class Regression(Node):
         return dict(self.references).get(name)
 
 
-@dataclass(frozen=True)
-class RegressionColumn:
-    """A column of a regression: factors that are multiplied."""
-
-    factors: tuple[Quantity, ...]
-
-    def __str__(self) -> str:
-        return ":".join(_in_term(factor) for factor in self.factors)
-
-    @property
-    def quantity(self) -> Quantity:
-        """The product."""
-        if len(self.factors) == 1:
-            return self.factors[0]
-        return Formula(self.factors[0], "*", self.factors[1])
-
-    @property
-    def key(self) -> frozenset[Quantity]:
-        """The factors in no order."""
-        return frozenset(self.factors)
-
-
 @dataclass(frozen=True, eq=False)
 class Frame:
     """The columns of a regression, moved and scaled so that Newton's steps lose no digits."""
 
     regression: Regression
-    columns: tuple[RegressionColumn, ...]
+    columns: tuple[RegressionTerm, ...]
     centre: FloatArray
     scale: FloatArray
 
@@ -248,7 +234,7 @@ def observed(points: Points, name: str) -> Any:
 def levels_of(regression: Regression, points: Points, inside: BoolArray) -> dict[str, IntArray]:
     """Count the rows that count for every level of the categories of a regression."""
     found = {}
-    for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
+    for name in regression.alone:
         column = observed(points, name)
         if column.is_category:
             codes = column.values[inside]
@@ -258,10 +244,10 @@ def levels_of(regression: Regression, points: Points, inside: BoolArray) -> dict
 
 def columns_of(
     regression: Regression, points: Points, counts: Mapping[str, IntArray]
-) -> tuple[RegressionColumn, ...]:
+) -> tuple[RegressionTerm, ...]:
     """Turn the terms of a regression into columns."""
     coded: dict[str, list[Quantity]] = {}
-    for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
+    for name in regression.alone:
         column = observed(points, name)
         chosen = regression.reference_of(name)
         if not column.is_category:
@@ -278,16 +264,13 @@ def columns_of(
         own = [k for k, count in enumerate(counts[name]) if count]
         first = _reference(column, chosen, own)
         coded[name] = [LevelOf(name, column.levels[k]) for k in own if k != first]
-    found = []
-    for term in regression.terms:
-        sides = [
-            coded[factor.name] if isinstance(factor, Covariate) else [factor]
-            for factor in term.factors
-        ]
-        if len(sides) == 1:
-            found += [RegressionColumn((one,)) for one in sides[0]]
-        else:
-            found += [RegressionColumn((one, other)) for one in sides[0] for other in sides[1]]
+    found = [
+        RegressionTerm(factors)
+        for term in regression.terms
+        for factors in product(
+            *(coded[own.name] if isinstance(own, Covariate) else [own] for own in term.factors)
+        )
+    ]
     if len(found) > MAX_COLUMNS:
         problem = (
             "a regression has at most {most} coefficients, and this one would have {count}: leave "
@@ -297,19 +280,22 @@ def columns_of(
     return tuple(found)
 
 
+def level_place(column: Any, level: Any) -> int:
+    """Where a level of a category stands."""
+    place = position_of(column, level)
+    if place is None:
+        guess = did_you_mean(str(level), [str(own) for own in column.levels])
+        raise InputError(
+            "{column} has no level {value}", column=column.name, value=level, hint=guess
+        )
+    return place
+
+
 def _reference(column: Any, chosen: Any | None, own: Sequence[int]) -> int | None:
     """The position of the level that the others of a category are compared with."""
     if chosen is None:
         return own[0] if own else None
-    position = position_of(column, chosen)
-    if position is None:
-        problem = "{column} has no level {value}"
-        raise InputError(
-            problem,
-            column=column.name,
-            value=chosen,
-            hint=did_you_mean(str(chosen), [str(level) for level in column.levels]),
-        )
+    position = level_place(column, chosen)
     if position not in own:
         problem = (
             "no row that counts has {column} = {value}, the reference level; choose another one"
@@ -331,61 +317,23 @@ def first_levels(
 
 def column_values(
     regression: Regression,
-    columns: Sequence[RegressionColumn],
+    columns: Sequence[RegressionTerm],
     points: Points,
     rows: IntArray,
     first: int = 0,
 ) -> FloatArray:
     """The columns of a regression, (m, k), for some of the rows; what is not finite is refused."""
     some = points if rows.size == len(points) else points.take(rows)
-    found = np.empty((rows.size, len(columns)))
+    values = np.empty((rows.size, len(columns)))
     for k, column in enumerate(columns):
-        found[:, k] = column.quantity.of(some)
-        wrong = ~(np.abs(found[:, k]) <= LARGEST_VALUE)
-        if wrong.any():
-            raise _odd_values(regression, column, found[:, k], wrong, rows, first)
-    return found
-
-
-def _odd_values(
-    regression: Regression,
-    column: RegressionColumn,
-    values: FloatArray,
-    wrong: BoolArray,
-    rows: IntArray,
-    first: int,
-) -> InputError:
-    row = first + int(rows[int(np.argmax(wrong))])
-    told = {"column": str(column), "regression": str(regression)}
-    if not np.isfinite(values[wrong]).all():
-        name = quoted(min(column.quantity.names))
-        problem = (
-            "{column} has no finite value in {rows} (first: {row}) that the regression on "
-            "{regression} counts; leave them out with a condition, as in "
-            "coef(... | {name} is not missing)"
-        )
-        return InputError(
-            problem,
-            argument="tasks",
-            row=row,
-            count=int(wrong.sum()),
-            details={**told, "rows": counted(int(wrong.sum()), "row"), "name": name},
-        )
-    problem = (
-        "{column} is {size} in {row}, too large for the regression on {regression}; take a larger "
-        "unit"
-    )
-    return InputError(
-        problem,
-        argument="tasks",
-        row=row,
-        count=int(wrong.sum()),
-        details={**told, "size": f"{values[int(np.argmax(wrong))]:.3g}"},
-    )
+        values[:, k] = column.quantity.of(some)
+        whole, told = "the regression on {regression}", {"regression": regression}
+        refuse_odd_values(values[:, k], first + rows, column.quantity, whole, "coef", **told)
+    return values
 
 
 def scaled_frame(
-    regression: Regression, columns: tuple[RegressionColumn, ...], values: FloatArray
+    regression: Regression, columns: tuple[RegressionTerm, ...], values: FloatArray
 ) -> Frame:
     """Centre and scale columns by what some rows hold of them, (m, k)."""
     centre = values.mean(axis=0) if len(values) else np.zeros(len(columns))

@@ -768,7 +768,8 @@ def refuse_odd_values(
     infinite, wrong = ~np.isfinite(values), ~(np.abs(values) <= LARGEST_VALUE)
     if not wrong.any():
         return
-    problem = f"{{quantity}} is {{size}} in {{row}}, too large to be summed in {whole}; take a larger unit"
+    size = "{quantity} is {size} in {row}, too large to be summed in "
+    problem = f"{size}{whole}; take a larger unit"
     if infinite.any():
         wrong = infinite
         problem = (

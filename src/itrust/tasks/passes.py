@@ -83,10 +83,10 @@ class SumsByKey(Additive):
         return type(self)(total)
 
 
-def summed(redraws: Redraws, function: Callable[[Rows, FloatArray], Any]) -> Any:
-    """What a function of chunks gives for all rows, in one pass without draws."""
-    survey = redraws.survey
-    return redraws.engine.run(survey, [], None, [RowwiseWork(function, survey.unit)]).works[0]
+def summed(redraws: Redraws, function: Callable[..., Any], *given: Any) -> Any:
+    """What a function of chunks and weights gives for all rows, in one pass without draws."""
+    work = RowwiseWork(partial(function, *given), redraws.survey.unit)
+    return redraws.engine.run(redraws.survey, [], None, [work]).works[0]
 
 
 def weights_at_hand(redraws: Redraws) -> FloatArray:
@@ -130,50 +130,44 @@ def improved(
 # --- regressions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Counting:
-    """The pass that counts rows for every regression: by level of its categories, and by label."""
-
-    regressions: tuple[Regression, ...]
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
-        counts: dict[Any, IntArray] = {}
-        for regression in self.regressions:
-            inside = regression.where.rows(chunk.points) & (w > 0)
-            for name, levels in levels_of(regression, chunk.points, inside).items():
-                counts[regression, name] = levels
-            ones = (chunk.y[inside] > 0).astype(int)
-            counts[regression, None] = np.bincount(ones, minlength=2)
-        return SumsByKey(counts)
+def _counted(regressions: Sequence[Regression], chunk: Rows, w: FloatArray) -> SumsByKey:
+    """Rows that count for every regression: by level of its categories, and by label."""
+    counts: dict[Any, IntArray] = {}
+    for regression in regressions:
+        inside = regression.where.rows(chunk.points) & (w > 0)
+        for name, levels in levels_of(regression, chunk.points, inside).items():
+            counts[regression, name] = levels
+        ones = (chunk.y[inside] > 0).astype(int)
+        counts[regression, None] = np.bincount(ones, minlength=2)
+    return SumsByKey(counts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Stepping:
-    """A pass that improves coefficients, by regression and by what stands for labels.
+def _stepped(
+    frames: Mapping[Regression, Frame],
+    laws: Mapping[int, StreamedLaw],
+    betas: Mapping[Any, FloatArray],
+    chunk: Rows,
+    w: FloatArray,
+) -> SumsByKey:
+    """Sums for a step of coefficients, by regression and by what stands for labels.
 
     That is "y", "p", or the number of a law. Sums of z z' of every regression come with it.
     """
-
-    frames: Mapping[Regression, Frame]
-    betas: Mapping[Any, FloatArray]
-    laws: Mapping[int, StreamedLaw]
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
-        stand_ins: dict[Any, FloatArray] = {"y": chunk.y, "p": chunk.p}
-        for number, law in self.laws.items():
-            stand_ins[number] = law.q(chunk.points, w)
-        sums: dict[Any, Any] = {}
-        for regression in dict.fromkeys(regression for regression, _ in self.betas):
-            frame = self.frames[regression]
-            rows = np.flatnonzero(regression.where.rows(chunk.points) & (w > 0))
-            design = frame.design(chunk.points, rows, chunk.first)
-            own = w[rows]
-            sums[regression] = (design * own[:, None]).T @ design
-            for key, beta in self.betas.items():
-                if key[0] == regression:
-                    some = RegressionRows(design, stand_ins[key[1]][rows], own)
-                    sums[key] = RegressionSums.at(frame.link, beta, some)
-        return SumsByKey(sums)
+    stand_ins: dict[Any, FloatArray] = {"y": chunk.y, "p": chunk.p}
+    for number, law in laws.items():
+        stand_ins[number] = law.q(chunk.points, w)
+    sums: dict[Any, Any] = {}
+    for regression in dict.fromkeys(regression for regression, _ in betas):
+        frame = frames[regression]
+        rows = np.flatnonzero(regression.where.rows(chunk.points) & (w > 0))
+        design = frame.design(chunk.points, rows, chunk.first)
+        own = w[rows]
+        sums[regression] = (design * own[:, None]).T @ design
+        for key, beta in betas.items():
+            if key[0] == regression:
+                some = RegressionRows(design, stand_ins[key[1]][rows], own)
+                sums[key] = RegressionSums.at(frame.link, beta, some)
+    return SumsByKey(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +189,7 @@ class Solutions:
         begun = cls(by_regression, {}, {}, {}, points, {})
         if not coefficients:
             return begun
-        counts = summed(redraws, _Counting(tuple(by_regression))).of
+        counts = summed(redraws, _counted, tuple(by_regression)).of
         frames, chosen = {}, {}
         for regression, leaf in by_regression.items():
             levels = {name: own for (of, name), own in counts.items() if of == regression and name}
@@ -238,7 +232,7 @@ class Solutions:
         curves, grams = dict(self.curves), dict[Regression, FloatArray]()
 
         def sums_at(betas: dict[Any, FloatArray]) -> Mapping[Any, RegressionSums]:
-            sums = summed(redraws, _Stepping(self.frames, dict(betas), laws)).of
+            sums = summed(redraws, _stepped, self.frames, laws, dict(betas)).of
             for regression in self.frames:
                 if regression in sums and regression not in grams:
                     grams[regression] = sums[regression]
@@ -367,33 +361,32 @@ def fits_of(
     return fits
 
 
-@dataclass(frozen=True, eq=False)
-class _Totalling:
+def _totalled(
+    leaves: Sequence[Leaf],
+    names: Sequence[str],
+    tasks: Sequence[list[int]],  # which of the leaves each task is made of
+    chunk: Rows,
+    w: FloatArray,
+) -> RatioTotals:
     """The first pass: numerators and denominators."""
-
-    leaves: tuple[Leaf, ...]
-    names: tuple[str, ...]
-    tasks: tuple[list[int], ...]  # which of the leaves each task is made of
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> RatioTotals:
-        y, p = chunk.y, chunk.p
-        terms = [leaf.terms_of(chunk.points, w, chunk.first) for leaf in self.leaves]
-        g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
-        ones, zeros = w * h * y, w * h * (1 - y)
-        inside = h > 0
-        return RatioTotals(
-            above_y=(w * y * g).sum(axis=1),
-            above_p=(w * p * g).sum(axis=1),
-            mass=(w * h).sum(axis=1),
-            mass_y=ones.sum(axis=1),
-            mass_p=(w * h * p).sum(axis=1),
-            ones2=np.square(ones).sum(axis=1),
-            zeros2=np.square(zeros).sum(axis=1),
-            low=np.where(inside, g, np.inf).min(axis=1),
-            high=np.where(inside, g, -np.inf).max(axis=1),
-            groups=tuple(_by_pattern(inside[own], w, y) for own in self.tasks),
-            missing=np.array([int(Missing(name).rows(chunk.points).sum()) for name in self.names]),
-        )
+    y, p = chunk.y, chunk.p
+    terms = [leaf.terms_of(chunk.points, w, chunk.first) for leaf in leaves]
+    g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
+    ones, zeros = w * h * y, w * h * (1 - y)
+    inside = h > 0
+    return RatioTotals(
+        above_y=(w * y * g).sum(axis=1),
+        above_p=(w * p * g).sum(axis=1),
+        mass=(w * h).sum(axis=1),
+        mass_y=ones.sum(axis=1),
+        mass_p=(w * h * p).sum(axis=1),
+        ones2=np.square(ones).sum(axis=1),
+        zeros2=np.square(zeros).sum(axis=1),
+        low=np.where(inside, g, np.inf).min(axis=1),
+        high=np.where(inside, g, -np.inf).max(axis=1),
+        groups=tuple(_by_pattern(inside[own], w, y) for own in tasks),
+        missing=np.array([int(Missing(name).rows(chunk.points).sum()) for name in names]),
+    )
 
 
 def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> SumsByKey:
@@ -469,26 +462,25 @@ def _law(
     return StreamedLaw(leaves, {**laws, **law_at(improved_betas).laws})
 
 
-@dataclass(frozen=True, eq=False)
-class _Expecting:
-    """The pass that estimates every task by its law; and what carries coefficients."""
-
-    leaves: tuple[Leaf, ...]
-    laws: tuple[StreamedLaw, ...]
-    predicted: Mapping[Leaf, LeafFit]
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> SumsByKey:
-        terms = [leaf.terms_of(chunk.points, w) for leaf in self.leaves]
-        g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
-        q = np.array([law.q(chunk.points, w) for law in self.laws])
-        moved = np.zeros((len(self.leaves), w.size))
-        for k, leaf in enumerate(self.leaves):
-            if isinstance(leaf, Coefficient):
-                fit = self.predicted[leaf]
-                moved[k] = np.abs(fit.lean(fit.read(chunk.points, w), w))
-        powers = [own @ kind for kind in (chunk.y, 1 - chunk.y) for own in (moved, moved**2)]
-        sums = {"above": (w * q) @ g.T, "below": (w * q) @ h.T, "carried": np.array(powers)}
-        return SumsByKey(sums)
+def _expected(
+    leaves: Sequence[Leaf],
+    laws: Sequence[StreamedLaw],
+    predicted: Mapping[Leaf, LeafFit],
+    chunk: Rows,
+    w: FloatArray,
+) -> SumsByKey:
+    """Sums that give every task by its law; and what carries coefficients."""
+    terms = [leaf.terms_of(chunk.points, w) for leaf in leaves]
+    g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
+    q = np.array([law.q(chunk.points, w) for law in laws])
+    moved = np.zeros((len(leaves), w.size))
+    for k, leaf in enumerate(leaves):
+        if isinstance(leaf, Coefficient):
+            fit = predicted[leaf]
+            moved[k] = np.abs(fit.lean(fit.read(chunk.points, w), w))
+    powers = [own @ kind for kind in (chunk.y, 1 - chunk.y) for own in (moved, moved**2)]
+    sums = {"above": (w * q) @ g.T, "below": (w * q) @ h.T, "carried": np.array(powers)}
+    return SumsByKey(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -510,7 +502,7 @@ class TaskPass:
         leaves = leaves_of(tasks)
         names = tuple(sorted({name for task in tasks for name in task.names}))
         own = tuple(_places_of(task, leaves) for task in tasks)
-        totals: RatioTotals = summed(redraws, _Totalling(leaves, names, own))
+        totals: RatioTotals = summed(redraws, _totalled, leaves, names, own)
         for leaf, mass in zip(leaves, totals.mass, strict=True):
             if not mass > 0:
                 raise leaf.without_rows()
@@ -519,8 +511,8 @@ class TaskPass:
             _law(redraws, task, groups.of, solutions)
             for task, groups in zip(tasks, totals.groups, strict=True)
         )
-        expecting = _Expecting(leaves, laws, totals.fits(leaves, solutions, "p"))
-        expected = summed(redraws, expecting).of
+        predicted = totals.fits(leaves, solutions, "p")
+        expected = summed(redraws, _expected, leaves, laws, predicted).of
         solutions = solutions.expected(redraws, tasks, laws)
         missing = dict(zip(names, totals.missing.tolist(), strict=True))
         unit = redraws.survey.unit

@@ -190,7 +190,7 @@ class Coefficient(Leaf):
         )
 
     def position(self, columns: Sequence[RegressionTerm], points: Points) -> int | None:
-        """Which of the columns it is of; None for the constant. A level that has none is refused."""
+        """Which of the columns it is of; None for the constant. Levels without one are refused."""
         if self.of is None:
             return None
         key = frozenset(_observed_factor(factor, points) for factor in self.of.factors)

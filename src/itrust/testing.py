@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from itrust._core import InputError, Rng, checked_choice, checked_count
-from itrust.auditing import MIN_CELL, Asked, Audit, Verdict, as_margins, audit, gate
+from itrust._core import InputError, Rng, checked_choice, checked_min_cell
+from itrust.auditing import Asked, Audit, Verdict, as_margins, audit, gate
 from itrust.bias import names_of
 from itrust.data import Covariates, MissingRule, Sample, Scan, is_frame
 from itrust.tasks import Task, as_tasks
@@ -45,7 +45,7 @@ def assert_trustworthy(
     asked: Asked = "any",
     require: Verdict | str | None = None,
     robust_to: Mapping[str, float] | None = None,
-    min_cell: int = MIN_CELL,
+    min_cell: int | None = None,
     draws: int = 999,
     rng: Rng = 0,
 ) -> Audit:
@@ -99,9 +99,9 @@ def assert_trustworthy(
         Violations that evidence has to survive before it fails anything, each by itself, as for
         `itrust.auditing.gate`: {"odds": 1.2, "label-error": 0.02}. Not with `require`. Default:
         evidence counts as it is.
-    min_cell : int
-        Fewest rows behind anything that the message tells, for logs of builds have many readers;
-        tasks that are withheld for it are not judged. 10 by default.
+    min_cell : int, optional
+        Applies disclosure control to what the message tells, as `Audit.disclosed` does; tasks that
+        are withheld are not judged. Default: everything is told as it is.
     draws : int
         Number of redraws of the labels.
     rng : int, Generator or None
@@ -133,7 +133,7 @@ def assert_trustworthy(
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
     worst = None if require is None else _verdict(require)
-    checked_count(min_cell, "min_cell")
+    checked_min_cell(min_cell)
     checked_choice(asked, "asked", get_args(Asked))
     if as_margins(robust_to) and require is not None:
         raise InputError(

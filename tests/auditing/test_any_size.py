@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import itrust as it
-from itrust.auditing import Disclosure
 from itrust.data import survey as extracts
 from itrust.tasks import evaluate_tasks
 
@@ -189,12 +188,10 @@ def test_an_audit_of_the_prediction_alone_reads_files(folder):
 
 def test_disclosure_counts_all_rows(both):
     _, files = both
-    shown = Disclosure(min_cell=60).apply(files)
+    shown = files.disclosed(60)
     kept = {group.name for group in shown.diagnosis.groups}
     assert "region = west" in kept  # 90 rows or so, though fewer than 60 are at hand
-    assert not {group.name for group in Disclosure(300).apply(files).diagnosis.groups} >= {
-        "region = west"
-    }
+    assert not {group.name for group in files.disclosed(300).diagnosis.groups} >= {"region = west"}
 
 
 @pytest.mark.usefixtures("few_at_hand")

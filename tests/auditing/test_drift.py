@@ -168,7 +168,7 @@ def test_an_infinite_log_loss_is_not_compared(first):
 
 def test_what_cannot_be_compared_is_refused(first):
     with pytest.raises(InputError, match="both audits are of the same rows"):
-        it.drift(first, first.disclosed())
+        it.drift(first, first)
     narrow = it.audit(town(2), on=["region"], **SETTINGS)
     with pytest.raises(InputError, match="judged on other covariates: 'age'"):
         it.drift(first, narrow)

@@ -91,7 +91,7 @@ def looked_up(told, path):
 
 def contradictions(audit):
     """Every sentence or number that another one denies, in words."""
-    told = json.loads(json.dumps(audit.disclosed(1).to_dict(), allow_nan=False))
+    told = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
     yield from _hidden(audit)
     verdict, test, overall = told["verdict"], told["test"], told["overall"]
     rejected = test["pvalue"] is not None and test["pvalue"] <= ALPHA
@@ -185,7 +185,7 @@ def _twice(audit, told):
             bias = f"{abs(own['bias']):.3f}"
             if bias not in item["text"]:
                 yield f"{bias} in the tables, but {item['text']}"
-    rows = content(audit, min_cell=1)["forest"]["rows"]
+    rows = content(audit)["forest"]["rows"]
     if len({row["name"] for row in rows}) != len(rows):
         yield "the forest plot has a name twice"
 
@@ -210,7 +210,7 @@ def _hidden(audit, min_cell=30):
 
 def _texts(audit, told, overall_no, refuted):
     """What terminal, page, Markdown and JUnit say beside the JSON."""
-    terminal, html = flat(str(audit)), page(audit, min_cell=1)
+    terminal, html = flat(str(audit)), page(audit)
     markdown, suite = summary_markdown(audit, "f"), Xml.fromstring(junit_xml(audit, "f"))[0]
     first = told["summary"]["text"]
     for name, text in {"terminal": terminal, "markdown": flat(markdown)}.items():
@@ -347,7 +347,7 @@ def test_a_slice_that_is_a_group_is_told_by_the_group():
     (west,) = (group for group in found.diagnosis.groups if group.name == "region = west")
     assert found.evidence[0] == west == found.diagnosis.shown[0]
     assert [item["kind"] for item in found.to_dict()["evidence"]].count("slice") == 0
-    for text in (str(found), summary_markdown(found, "f"), page(found, min_cell=1)):
+    for text in (str(found), summary_markdown(found, "f"), page(found)):
         told = flat(text.replace("\N{MINUS SIGN}", "-"))
         assert f"{west.bias:+.3f}" in told
         assert f"{apart.confirmed[0].bias:+.3f}" not in told
@@ -365,7 +365,7 @@ def test_a_rejection_without_a_finding_says_so_everywhere():
     silent = replace(found, test=test, parts=parts, judgement=judged)
     words = "the test rejects, but no single finding stands out"
     assert words in flat(str(silent))
-    assert words in flat(page(silent, min_cell=1))
+    assert words in flat(page(silent))
     assert words in flat(summary_markdown(silent, "f"))
     assert words in silent.to_dict()["test"]["about_findings"]
     assert [*contradictions(silent)] == []

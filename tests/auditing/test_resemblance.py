@@ -36,7 +36,7 @@ def test_the_page_of_an_audit_says_what_the_terminal_says_of_the_population():
     found = it.audit(young, draws=79, rng=0, charts=False, population=it.Population(town.p, there))
     shown = found.disclosed(10)
     looked = shown.resemblance
-    pages = page(found), page(shown.to_dict()), page(json.loads(json.dumps(shown.to_dict())))
+    pages = page(shown), page(shown.to_dict()), page(json.loads(json.dumps(shown.to_dict())))
     assert pages[0] == pages[1] == pages[2]
     told = " ".join(re.sub("<[^>]*>", "", pages[0]).split())
     assert "Are these rows like the population of 700 rows?" in told
@@ -50,13 +50,10 @@ def test_the_page_of_an_audit_says_what_the_terminal_says_of_the_population():
     assert "in flag" not in told
     assert "a lower flag" not in told
     assert "flag" not in json.dumps(shown.to_dict()["resemblance"])
-    assert shown.withheld.population >= 1
-    assert f"comparisons with the population {shown.withheld.population}" in told
-    assert "a lower flag" in page(found, min_cell=1)
+    assert "a lower flag" in page(found)
 
 
 def test_a_page_without_a_population_says_nothing_of_one():
     young = it.simulate.survey(300, rng=0).sample.only("age")
     text = page(it.audit(young, draws=79, rng=0, charts=False))
     assert 'id="population"' not in text
-    assert "comparisons with the population" not in text

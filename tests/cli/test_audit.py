@@ -100,14 +100,14 @@ def test_the_json_holds_the_numbers_that_python_gives(first, folder):
     found = json.loads(Path(names["json"]).read_text())
     sample = it.scan(folder / "homes.csv", label="y", prob="p", on=["age", "region"]).load()
     audit = it.audit(sample, ['mean(age | region == "west")'], draws=79, rng=0)
-    expected = json.loads(json.dumps(audit.disclosed().to_dict()))
+    expected = json.loads(json.dumps(audit.to_dict()))
     for name in ("n", "statistic", "pvalue", "verdict", "seed", "version", "schema", "sentence"):
         assert found[name] == expected[name]
     assert found["tasks"] == expected["tasks"]
     assert found["overall"] == expected["overall"]
     assert found["parts"][0]["charts"] == expected["parts"][0]["charts"]
     assert found["comparison"] is None
-    assert found["withheld"]["min_cell"] == 10
+    assert found["withheld"] is None
 
 
 def test_the_json_says_how_to_make_it_again(first):
@@ -468,10 +468,13 @@ def test_small_groups_stay_out_of_all_files(tmp_path):
     pa.csv.write_csv(pa.table(table), tmp_path / "t.csv")
     names = {"--json": "a.json", "--summary": "a.md", "--junit": "a.xml", "--report": "a.html"}
     outputs = [str(part) for option in names.items() for part in option]
-    result = run("audit", "t.csv", "--label", "y", "--prob", "p", "--on", "town", *DRAWS, *outputs)
+    result = run("audit", "t.csv", "--label", "y", "--prob", "p", "--on", "town", *DRAWS,
+                 "--min-cell", "10", *outputs)  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads((tmp_path / "a.json").read_text())
-    assert found["withheld"]["groups"] == 2  # the next smallest goes, too
+    assert found["withheld"]["min_cell"] == 10
+    groups = found["parts"][0]["diagnosis"]["groups"]["groups"]
+    assert {own["name"] for own in groups} == {"town = large", "town = small"}
     for name in names.values():
         assert "tiny" not in (tmp_path / name).read_text(), name
 

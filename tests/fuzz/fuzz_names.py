@@ -83,11 +83,11 @@ def named(given: bytes, _folder) -> Outcome | None:
     """Render an audit under the names; changed where a rendering is not sound."""
     chosen = dict(zip(places(), distinct(json.loads(given)), strict=False))
     audit = renamed(AUDITED(), chosen.__getitem__)
-    facts = audit.disclosed(1).to_dict()
+    facts = audit.to_dict()
     if json.loads(json.dumps(facts, allow_nan=False)) != facts:
         return Outcome.CHANGED
     sound = (
-        is_sound_page(page.page(facts, min_cell=1)),
+        is_sound_page(page.page(facts)),
         is_sound_xml(junit_xml(audit, chosen["zzfile0zz"])),
         is_sound_markdown(summary_markdown(audit, chosen["zzfile0zz"])),
         not CONTROLS.search(printable(as_text(audit, 80))),

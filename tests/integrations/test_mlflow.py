@@ -77,7 +77,7 @@ def audit():
     sample = it.Sample.from_estimator(
         MODEL, TEST[FEATURES], TEST["owner"], on=TEST[["age", "sex"]], pos_label="y"
     )
-    return it.audit(sample, draws=79, rng=0).disclosed()
+    return it.audit(sample, draws=79, rng=0)
 
 
 KEPT = {"serialization_format": "cloudpickle", "pip_requirements": ["scikit-learn"]}
@@ -162,7 +162,7 @@ def test_weights_clusters_tasks_and_tolerances_are_columns_and_settings(model, s
     audit = it.audit(sample, ["mean(income)"], on=["age", "sex"], **settings)
     assert result.metrics["test set.pvalue"] == audit.test.pvalue
     assert result.metrics["test set.task_0_bias"] == audit.tasks[0].bias
-    closed = it.auditing.gate(audit.disclosed(), "tasks").closed
+    closed = it.auditing.gate(audit, "tasks").closed
     assert result.metrics["test set.gate_open"] == float(not closed)
     assert run.data.params["test set.tolerance"] == "0.1"
     assert run.data.tags["test set.task_0"] == "mean(income)"

@@ -105,8 +105,8 @@ def test_long_names_are_cut():
 def test_small_groups_and_slices_stay_out_of_the_summary(wrong):
     shown = wrong.diagnosis.shown
     assert shown
-    assert "| shown to be miscalibrated |" in summary_markdown(wrong.disclosed(1), "f")
+    assert "| shown to be miscalibrated |" in summary_markdown(wrong, "f")
     largest = max(part.rows for part in shown)
     text = summary_markdown(wrong.disclosed(largest + 1), "f")
     assert "| shown to be miscalibrated |" not in text
-    assert f"Withheld: {len(shown)} more that would tell of fewer than" in text
+    assert f"Withheld: {len(shown)} more that are about fewer than" in text

@@ -47,7 +47,7 @@ def tours(browser, tmp_path_factory) -> list[Tour]:
     for k in range(PAGES):
         own = dict(zip(places, names[k * len(places) :], strict=False))
         place = tmp_path_factory.mktemp("names") / "page.html"
-        page.write(renamed(audit, own.__getitem__), place, min_cell=1)
+        page.write(renamed(audit, own.__getitem__), place)
         screen = {"width": (1280, 390)[k % 2], "mobile": bool(k % 2)}
         size = {"height": 844, "deviceScaleFactor": 1, **screen}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

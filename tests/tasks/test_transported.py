@@ -368,7 +368,7 @@ def test_few_excluded_rows_are_not_counted():
     assert shown.excluded is None
     assert "(less a few that no labelled row resembles)" in " ".join(str(shown).split())
     assert "(less a few that no labelled row resembles)" in estimates_page(shown)
-    assert shown.disclosed(20).excluded is None
+    assert found.disclosed(20).excluded is None
 
 
 def test_more_labels_never_refuse_a_small_group():

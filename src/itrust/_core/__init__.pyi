@@ -61,6 +61,7 @@ from itrust._core.errors import checked_alpha as checked_alpha
 from itrust._core.errors import checked_choice as checked_choice
 from itrust._core.errors import checked_count as checked_count
 from itrust._core.errors import checked_finite as checked_finite
+from itrust._core.errors import checked_min_cell as checked_min_cell
 from itrust._core.errors import checked_positive as checked_positive
 from itrust._core.errors import checked_reach as checked_reach
 from itrust._core.errors import checked_share as checked_share

@@ -315,6 +315,11 @@ def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
     raise InputError(problem, argument=argument, value=value)
 
 
+def checked_min_cell(min_cell: object) -> int | None:
+    """Pass a number of rows on, or None where nothing is to be withheld."""
+    return None if min_cell is None else checked_count(min_cell, "min_cell")
+
+
 def checked_share(value: object, argument: str, *, one: bool = False) -> float:
     """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else."""
     number = _number(value)

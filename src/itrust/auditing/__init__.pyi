@@ -12,8 +12,6 @@ from itrust.auditing.comparison import Comparison as Comparison
 from itrust.auditing.comparison import Difference as Difference
 from itrust.auditing.comparison import ModelReport as ModelReport
 from itrust.auditing.comparison import compare as compare
-from itrust.auditing.disclosure import MIN_CELL as MIN_CELL
-from itrust.auditing.disclosure import Disclosure as Disclosure
 from itrust.auditing.disclosure import Withheld as Withheld
 from itrust.auditing.drifting import Change as Change
 from itrust.auditing.drifting import ComparedValue as ComparedValue
@@ -63,7 +61,6 @@ from itrust.auditing.verdict import Verdict as Verdict
 from itrust.auditing.verdict import tone_of as tone_of
 
 __all__ = [
-    "MIN_CELL",
     "Audit",
     "Change",
     "Charts",
@@ -76,7 +73,6 @@ __all__ = [
     "CurveLine",
     "Diagnosis",
     "Difference",
-    "Disclosure",
     "Drift",
     "Gate",
     "GroupPower",

@@ -26,8 +26,7 @@ from itrust._core import (
 from itrust.auditing.arguments import Tasks, asked_of, refuse_binary_settings
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
-from itrust.auditing.disclosed_classes import disclosed_classes
-from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.disclosure import Withheld, disclosed
 from itrust.auditing.measuring import (
     AuditDraws,
     measured_by_design,
@@ -76,6 +75,7 @@ from itrust.data import (
     PopulationScan,
     Sample,
     Scan,
+    short,
 )
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
@@ -83,6 +83,7 @@ from itrust.tasks import TaskResult, check_tasks, covered
 
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
+EXTREMES = ("smallest", "largest")  # local biases, which have two digits under disclosure control
 MAX_BARS = 30  # groups of a covariate in its chart
 
 
@@ -134,7 +135,7 @@ class Audit(Result):
     provenance : Provenance or None
         How to make the audit again, if that was added with `extended`.
     withheld : Withheld or None
-        How many entries disclosure control took out; None before it was applied.
+        What disclosure control did; None before it was applied.
     whole : Audit or None
         The audit before disclosure control; no rendering and no file reads it.
     rows_left_out : int
@@ -297,25 +298,33 @@ class Audit(Result):
                 changes[name] = value
         if self.whole is None or self.withheld is None:
             return replace(self, **changes)
-        return replace(self.whole, **changes).disclosed(self.withheld.min_cell)
+        whole = replace(self.whole, **changes)
+        return disclosed(whole, self.withheld.min_cell, self.withheld.seed)
 
-    def disclosed(self, min_cell: int = MIN_CELL) -> Audit:
-        """Take out what rests on few rows: see `itrust.auditing.Disclosure`.
+    def disclosed(self, min_cell: int | None, seed: int | None = None) -> Audit:
+        """Make the audit fit to leave the house, by cell keys.
+
+        What rests on fewer than `min_cell` rows is left out, and whatever is shown of other rows is
+        off by a noise that belongs to the set of rows: counts and sums by 4 rows at most, rates
+        of 100 rows or more by .01 at most. The same rows always show the same numbers, no
+        difference of two is exact, and intervals are wider by the noise. The verdict and the
+        p-values of the tests stay. It is no differential privacy.
 
         Parameters
         ----------
-        min_cell : int
-            Fewest rows behind anything that is shown; 1 shows everything.
+        min_cell : int or None
+            Fewest rows behind anything that is shown; None shows everything as it is.
+        seed : int, optional
+            Of the noise, to be kept with the file and to be kept secret: many seeds average out.
+            Default: one that is made of the labels and predictions.
 
         Returns
         -------
         Audit
-            A copy whose `withheld` counts what was taken out. Of several calls the largest
-            `min_cell` counts.
+            A copy whose `withheld` counts what was left out; it still holds the sample. Of several
+            calls the largest `min_cell` counts.
         """
-        if self.classes:
-            return disclosed_classes(self, min_cell)
-        return Disclosure(min_cell).apply(self)
+        return self if min_cell is None else disclosed(self, min_cell, seed)
 
     def _facts(self) -> dict[str, Any]:
         from itrust.render import (
@@ -409,6 +418,9 @@ class Audit(Result):
     def _part_facts(self, part: OutcomePart) -> dict[str, Any]:
         """One outcome, with the estimates of groups and slices at the tolerance of the audit."""
         test, found = part.test, part.diagnosis.to_dict()
+        if self.withheld is not None:
+            local = found["local_bias"]
+            found["local_bias"] = local | {n: local[n] and short(local[n], 2) for n in EXTREMES}
         for name in ("groups", "slices"):
             table = getattr(part.diagnosis, name)
             if table is not None:
@@ -480,8 +492,8 @@ class Audit(Result):
         path : str or path
             Where to write; written whole or not at all.
         min_cell : int, optional
-            Fewest rows behind anything that is shown; default: what disclosure control was
-            applied with, otherwise 10. A larger one applies it again.
+            Applies disclosure control first, as `disclosed` does. Default: the audit is shown as
+            it is.
 
         Returns
         -------

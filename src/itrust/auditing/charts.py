@@ -120,7 +120,7 @@ class HistogramChart:
     edges : tuple of float
         Ends of the bars, one more than there are bars.
     counts : tuple of int
-        Rows in each bar. Disclosure control joins bars of few rows with their neighbours.
+        Rows in each bar.
     """
 
     edges: tuple[float, ...]
@@ -164,46 +164,10 @@ class HistogramChart:
             tuple(int(count) for count in counts),
         )
 
-    def joined(self, least: int) -> HistogramChart | None:
-        """Join bars with their neighbours until none of them tells of few rows.
-
-        Parameters
-        ----------
-        least : int
-            Fewest rows of a bar that is not empty.
-
-        Returns
-        -------
-        HistogramChart or None
-            Of as many rows; None where there are too few in all.
-
-        Examples
-        --------
-        >>> HistogramChart((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), (20, 3, 0, 9, 2)).joined(10)
-        HistogramChart(edges=(0.0, 0.1, 0.5), counts=(20, 14))
-        """
-        edges, counts, held = [self.edges[0]], list[int](), 0
-        for count, end in zip(self.counts, self.edges[1:], strict=True):
-            held += count
-            if held >= least or held == 0:
-                edges.append(end)
-                counts.append(held)
-                held = 0
-        while held:  # few are left over
-            if not counts:
-                return None
-            held += counts.pop()
-            edges.pop()
-            if held >= least:
-                edges.append(self.edges[-1])
-                counts.append(held)
-                held = 0
-        return HistogramChart(tuple(edges), tuple(counts))
-
 
 def histogram_edges(low: float, high: float) -> FloatArray:
     """Ends of about 24 bars between round numbers."""
-    step = _nice_step(max(high - low, 0.01) / COLUMNS)
+    step = nice_step(max(high - low, 0.01) / COLUMNS)
     first, last = math.floor(low / step), math.ceil(high / step)
     edges = np.arange(first, max(last, first + 1) + 1) * step
     edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # against rounding
@@ -663,7 +627,7 @@ def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:
     return lines
 
 
-def _nice_step(least: float) -> float:
+def nice_step(least: float) -> float:
     """The smallest of 1, 2, 5 times a power of ten that is at least this."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in NICE if step * power >= least * (1 - 1e-9))

@@ -1,99 +1,116 @@
-"""Disclosure control: what rests on few rows is taken out of an audit before it is shown."""
+"""An audit as it may be shown: noise of the sets of rows, and nothing of sets of few rows.
+
+One walk through the values of an audit. Whatever is about a set of rows has a method here, which
+takes the noise of that set (`data/disclosure.py`); all else is walked through as it is. The same
+function serves every outcome: two labels, each of several classes, the largest of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property, singledispatchmethod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError
-from itrust.auditing.disclosed_charts import (
-    about_curve,
-    about_rows,
-    disclosed_bins,
-    disclosed_charts,
+from itrust._core import BoolArray
+from itrust.auditing.charts import (
+    CurveChart,
+    CurveLine,
+    HistogramChart,
+    MapChart,
+    MapSide,
+    ReliabilityLine,
+    nice_step,
 )
-from itrust.auditing.disclosed_points import disclosed_point
-from itrust.auditing.hiding import Hidden
-from itrust.auditing.overturning import disclosed_overturning
-from itrust.auditing.parts import Overall
-from itrust.auditing.validating import disclosed_validation
-from itrust.auditing.verdict import Evidence, Judgement, PointBias
-from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
+from itrust.auditing.comparison import Comparison, Difference, ModelReport
+from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
+from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
+from itrust.auditing.verdict import (
+    ClassEvidence,
+    ImpossibleLabels,
+    Overlooked,
+    PointBias,
+    PointCoordinate,
+)
+from itrust.balance import Resemblance
+from itrust.bias import LocalBias, PartBias, Slice
 from itrust.calibration import (
     CalibrationResult,
-    Detectable,
+    ClassResult,
+    DecisionPoint,
+    Dictionary,
     Finding,
+    Grade,
+    MulticlassResult,
     RegionPower,
     ReliabilityCurve,
+    TakenFor,
+    Validation,
+    ValidationStatistic,
+    ValidationTable,
 )
-from itrust.data import Predicate
-from itrust.recalibrate import Recalibration, RecalibrationTable
-from itrust.tasks import TaskResult
+from itrust.data import (
+    LABELS,
+    PREDICTIONS,
+    Between,
+    Cell,
+    CellKeys,
+    Compared,
+    Everywhere,
+    Level,
+    OneOf,
+    Points,
+    Predicate,
+    Rows,
+    same_side,
+    short,
+    short_pvalue,
+)
+from itrust.kernels import LocalKernel
+from itrust.nulls import Null
+from itrust.overturn import NumberRobustness, PrudentResult
+from itrust.recalibrate import Recalibration
+from itrust.tasks import ShownNumbers, Task, TaskResult
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
-    from itrust.auditing.comparison import Comparison
-    from itrust.balance import Resemblance
 
-MIN_CELL = 10
+OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, Dictionary, LocalBias)
+NOTES = frozenset({"notes", "assumption_warnings", "warnings"})
+HIDDEN = object()  # in place of what is not shown
+NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
+ENDS = (0.05, 0.95)  # quantiles between which a covariate is told in some twenty steps
+STEPS = 20
 
 
 @dataclass(frozen=True)
 class Withheld:
-    """How many entries of an audit are not shown, because few rows stand behind them.
+    """What disclosure control did to an audit.
 
     Attributes
     ----------
     min_cell : int
-        Rows that have to stand behind what is shown.
-    groups, slices, findings, bins, regions : int
-        Groups, slices, findings of the test, bins of the reliability curve, and regions of
-        `missed.detectable`.
-    curves : int
-        Lines of charts and levels of maps.
-    points : int
-        Points of curves and of the evidence, and cells of maps.
-    recalibration : int
-        Slices and bins in the comparison of recalibrators.
-    tasks : int
-        Numbers of the user.
-    grades : int
-        Grades of the user's column; groups of the prediction are among the bins.
-    population : int
-        Comparisons with the population, and parts of it that no row resembles.
-    pairs : int
-        Pairs of classes.
-    classes : int
-        Classes whose rows are not told: those of few rows, and others that would tell them.
+        Rows that have to stand behind what is shown; whatever is shown carries the noise of cell
+        keys.
+    seed : int or None
+        Of the noise; None: made of the labels and predictions.
+    total : int
+        How many entries are not shown, because they rest on fewer rows.
+    findings, tasks : int
+        Of them, findings of the test and numbers of the user.
     shown : int
-        Of the groups and slices, those that are shown to be miscalibrated.
+        Of the groups and slices among them, those that are shown to be miscalibrated.
     """
 
     min_cell: int
-    groups: int = 0
-    slices: int = 0
-    findings: int = 0
-    bins: int = 0
-    regions: int = 0
-    curves: int = 0
-    points: int = 0
-    recalibration: int = 0
-    tasks: int = 0
-    grades: int = 0
-    population: int = 0
-    pairs: int = 0
-    classes: int = 0
-    shown: int = 0
-
-    @property
-    def total(self) -> int:
-        """Number of entries that are not shown."""
-        counted = {part.name for part in fields(self)} - {"min_cell", "shown"}
-        return sum(getattr(self, name) for name in counted)
+    seed: int | None
+    total: int
+    findings: int
+    tasks: int
+    shown: int
 
     def to_dict(self) -> dict[str, int]:
         """Give the counts, ready for JSON.
@@ -101,292 +118,602 @@ class Withheld:
         Returns
         -------
         dict
-            Every attribute, and "total".
+            Every attribute but the seed, which has to stay secret.
         """
-        return {**vars(self), "total": self.total}
+        return {name: value for name, value in vars(self).items() if name != "seed"}
 
 
-@dataclass(frozen=True)
-class Disclosure:
-    """A rule for what of an audit may be shown: at least `min_cell` rows stand behind it.
-
-    Parameters
-    ----------
-    min_cell : int
-        Fewest rows behind a group, slice, bin, region, point or cell that is shown; 1 shows
-        everything.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> from itrust.auditing import Disclosure
-    >>> found = it.audit(it.simulate.survey(500, rng=0).sample, draws=79, rng=0, charts=False)
-    >>> Disclosure(min_cell=200).apply(found).withheld.groups
-    2
-    """
-
-    min_cell: int = MIN_CELL
-
-    def __post_init__(self) -> None:
-        least = self.min_cell
-        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
-            raise InputError(f"min_cell must be a whole number of rows, 1 or more, not {least!r}")
-
-    def apply(self, audit: Audit) -> Audit:
-        """Take out of an audit what fewer than `min_cell` rows stand behind.
-
-        These are groups, slices, numbers of the user, findings about such groups and parts, bins of
-        the reliability curve, regions of `missed.detectable`, points of curves and of the
-        evidence, cells of maps, and slices and bins in the comparison of recalibrators; bars of the
-        histogram are joined with their neighbours. A part that leaves out fewer rows is as telling
-        as one that holds them.
-
-        What is shown must not tell of few rows by sums and differences either. So the rows of
-        groups, slices, numbers and bins are taken together, and where few rows follow from some
-        of them, the least important goes, too: slices before bins, bins before the user's grades,
-        these before groups, groups before numbers, and small groups before large ones and those
-        that are shown to be miscalibrated. Means of a quantity must not tell the values of few
-        rows either. Shares of regions, numbers of neighbours, bars of the histogram and curves of
-        groups and recalibrations are rounded to multiples of `min_cell` rows and two digits, true
-        and false positives of the decision curve to multiples of `min_cell` rows, and the values
-        that describe a point to what that many rows have. The largest calibration error is
-        withheld where a bin has few rows.
-
-        An audit that this was applied to before is never shown with less care than then: the
-        larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
-
-        Parameters
-        ----------
-        audit : Audit
-            Not changed.
-
-        Returns
-        -------
-        Audit
-            A copy whose `withheld` says how many entries were left out. It still holds the
-            sample: the copy is for being shown, not for being handed on as an object.
-        """
-        if audit.whole is not None and audit.withheld is not None:
-            # Once taken out, a group no longer tells which others have to go with it.
-            return Disclosure(max(self.min_cell, audit.withheld.min_cell)).apply(audit.whole)
-        groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
-        hidden = Hidden.of(audit, self.min_cell)
-        kept_groups, few_groups = _groups(groups, hidden)
-        kept_slices, few_slices = _slices(slices, hidden)
-        kept = replace(audit.diagnosis, groups=kept_groups, slices=kept_slices)
-        test, few_findings = _findings(audit.test, hidden)
-        overall, few_bins = _overall(audit.overall, hidden)
-        detectable, few_regions = _regions(audit.missed.detectable, hidden)
-        charts, few_curves, few_points = disclosed_charts(audit.charts, hidden)
-        table, few_recalibrations = _recalibration(audit.recalibration, hidden)
-        judgement, few_evidence = _judgement(audit.judgement, hidden, test)
-        tasks = _tasks(audit.tasks, hidden)
-        resemblance, few_compared = _resemblance(audit.resemblance, hidden)
-        withheld = Withheld(
-            min_cell=self.min_cell,
-            groups=few_groups,
-            slices=few_slices,
-            findings=few_findings,
-            bins=few_bins,
-            regions=few_regions,
-            curves=few_curves,
-            points=few_points + few_evidence,
-            recalibration=few_recalibrations,
-            tasks=sum(task.withheld is not None for task in tasks),
-            grades=len(hidden.grades),
-            population=few_compared,
-            shown=len(audit.diagnosis.shown) - len(kept.shown),
-        )
-        return replace(
-            audit,
-            overall=overall,
-            test=test,
-            parts=(
-                replace(
-                    audit.parts[0], test=test, diagnosis=kept, charts=charts, curve=overall.curve
-                ),
-            ),
-            missed=replace(audit.missed, detectable=detectable),
-            judgement=judgement,
-            tasks=tasks,
-            validation=disclosed_validation(
-                audit.validation, hidden, 0 < few_bins < audit.overall.curve.rows.size
-            ),
-            comparison=_comparison(audit.comparison, hidden),
-            recalibration=table,
-            resemblance=resemblance,
-            robustness=disclosed_overturning(audit.robustness, tasks, hidden),
-            withheld=withheld,
-            whole=audit,
-        )
-
-
-def _groups(table: GroupTable | None, hidden: Hidden) -> tuple[GroupTable | None, int]:
-    if table is None:
-        return None, 0
-    shown = tuple(group for group in table.groups if group.where not in hidden.places)
-    return replace(table, groups=shown), len(table.groups) - len(shown)
-
-
-def _slices(table: SliceTable, hidden: Hidden) -> tuple[SliceTable, int]:
-    shown = tuple(part for part in table.slices if hidden.allows(part, table.n))
-    return replace(table, slices=shown), len(table.slices) - len(shown)
-
-
-def _findings(test: CalibrationResult, hidden: Hidden) -> tuple[CalibrationResult, int]:
-    """Findings about few rows go, and their names among those that say the same."""
-    findings = test.findings
-    gone = {found.name for found in findings if hidden.covers(found.where)}
-    shown = tuple(
-        replace(
-            found,
-            alike=tuple(name for name in found.alike if name not in gone),
-            too_low=_allowed(found, found.too_low, hidden),
-            too_high=_allowed(found, found.too_high, hidden),
-        )
-        for found in findings
-        if found.name not in gone
+def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:
+    """An audit as it may be shown; once it was, never with less care."""
+    whole = audit if audit.whole is None else audit.whole
+    if audit.withheld is not None:
+        min_cell = max(min_cell, audit.withheld.min_cell)
+        seed = audit.withheld.seed if seed is None else seed
+    keys = CellKeys.of(whole.sample, min_cell, whole.n, seed)
+    walk = _Walk(whole, keys)
+    shown: Audit = walk.walked(whole, "sample", "provenance", "whole", "withheld")
+    gone = walk.gone
+    withheld = Withheld(
+        min_cell,
+        seed,
+        total=len(gone),
+        findings=sum(isinstance(own, Finding) for own in gone),
+        tasks=sum(task.withheld is not None for task in shown.tasks),
+        shown=sum(
+            isinstance(own, PartBias) and any(own in part.diagnosis.shown for part in whole.parts)
+            for own in gone
+        ),
     )
-    return replace(test, findings=shown), len(gone)
+    return replace(shown, withheld=withheld, whole=whole)
 
 
-def _allowed(found: Finding, where: Predicate | None, hidden: Hidden) -> Predicate | None:
-    """A part that a finding names, unless it, or what of it the finding is about, is few rows."""
-    if where is None or hidden.covers(where) or hidden.covers(found.where & where):
-        return None
-    return where
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """What of an audit is shown, about one outcome."""
 
+    audit: Audit
+    keys: CellKeys
+    outcome: Any = ""  # which rates these are: "" of two labels, the place of a class, or "top"
+    seen: dict[int, Any] = field(default_factory=dict)
+    gone: list[Any] = field(default_factory=list)
 
-def _overall(overall: Overall, hidden: Hidden) -> tuple[Overall, int]:
-    """Overall calibration without bins of few rows; without the largest error of such a bin."""
-    curve, few = disclosed_bins(overall.curve, hidden.least)
-    if hidden.bins:
-        few += curve.rows.size
-        curve = ReliabilityCurve(**{name: part[:0] for name, part in vars(curve).items()})
-    points = hidden.universe.points.p[: hidden.universe.real]
-    told = overall.mce if _bins_hold_enough(points, hidden) else math.nan
-    return replace(overall, curve=curve, mce=told), few
+    def __call__(self, own: Any) -> Any:
+        """A value as it is shown; the same object is always shown alike."""
+        if not is_dataclass(own):
+            return self._shown(own)
+        if id(own) not in self.seen:
+            shown = self.seen[id(own)] = self._shown(own)
+            if shown is HIDDEN or (isinstance(shown, TaskResult) and shown.withheld):
+                self.gone.append(own)
+        return self.seen[id(own)]
 
+    def of(self, outcome: Any) -> _Walk:
+        """The same about another outcome."""
+        return replace(self, outcome=outcome)
 
-def _bins_hold_enough(p: FloatArray, hidden: Hidden) -> bool:
-    """Whether each of the ten bins that the largest error is taken over holds enough rows."""
-    rows, _ = np.histogram(p, 10, (0, 1))
-    return not ((rows > 0) & (rows < hidden.universe.least)).any()
+    def of_class(self, name: Any) -> _Walk:
+        """The same about a class; of two labels, and of all classes together, nothing changes."""
+        classes = self.audit.classes
+        return self.of(classes.index(name)) if name in classes else self
 
-
-def _predicted(row: Recalibration, hidden: Hidden) -> FloatArray:
-    """Recalibrated probabilities of the rows at hand."""
-    points = hidden.universe.points.take(slice(hidden.universe.real))
-    return points.p if row.fitted is None else row.fitted.predict(points.p, points.columns)
-
-
-def _about_outside(rows: int, least: int) -> int:
-    """How many rows lie outside; 0 where they are too few to be told."""
-    return 0 if rows < least else int(about_rows(rows, least))
-
-
-def _regions(found: Detectable | None, hidden: Hidden) -> tuple[Detectable | None, int]:
-    if found is None:
-        return None, 0
-    regions = tuple(
-        region
-        for k, region in enumerate(found.regions)
-        if k == 0  # everywhere
-        or not hidden.covers(region.where)
-    )
-    n = hidden.n
-    pairs = tuple(
-        pair for pair in found.pairs if not hidden.covers_rows(pair.where, round(pair.share * n))
-    )
-    few = len(found.regions) - len(regions) + len(found.pairs) - len(pairs)
-    told = [tuple(_about(region, hidden) for region in some) for some in (regions, pairs)]
-    return replace(found, regions=told[0], pairs=told[1]), few
-
-
-def _about(region: RegionPower, hidden: Hidden) -> RegionPower:
-    """A region with its share in multiples of the fewest rows, on the same side of "small"."""
-    if hidden.least == 1 or region.share == 1:
-        return region
-    unit = hidden.least / hidden.n
-    nearest = round(region.share / unit)
-    ways = (replace(region, share=k * unit) for k in (nearest, nearest + 1, nearest - 1))
-    return next(way for way in ways if way.is_small == region.is_small)
-
-
-def _tasks(tasks: Sequence[TaskResult], hidden: Hidden) -> tuple[TaskResult, ...]:
-    return tuple(
-        task.without_values(hidden.least) if task.task in hidden.tasks else task for task in tasks
-    )
-
-
-def _resemblance(found: Resemblance | None, hidden: Hidden) -> tuple[Resemblance | None, int]:
-    if found is None:
-        return None, 0
-    shown = found.disclosed(hidden.least)
-    few = len(found.compared) - len(shown.compared) + len(found.gaps) - len(shown.gaps)
-    return shown, few
-
-
-def _comparison(found: Comparison | None, hidden: Hidden) -> Comparison | None:
-    if found is None:
-        return None
-    return replace(
-        found,
-        models=tuple(replace(model, tasks=_tasks(model.tasks, hidden)) for model in found.models),
-        differences=tuple(part for part in found.differences if part.task not in hidden.tasks),
-    )
-
-
-def _judgement(
-    judgement: Judgement, hidden: Hidden, test: CalibrationResult
-) -> tuple[Judgement, int]:
-    """The judgement without evidence that is hidden elsewhere, and how many points that were."""
-    shown = {found.name: found for found in test.findings}
-    kept: list[Evidence] = []
-    few = 0
-    for item in judgement.evidence:
-        if isinstance(item, PointBias):
-            if item.neighbours < hidden.least:
-                few += 1
+    def walked(self, own: Any, /, *kept: str, **changes: Any) -> Any:
+        """A value with all its fields as they are shown, but those that are given or kept."""
+        for part in fields(own):
+            value = getattr(own, part.name)
+            if part.name in changes or part.name in kept or not part.init:
+                continue
+            if part.name in NOTES:
+                shown: Any = tuple(note for note in value if not self.numbers.rare.search(note))
             else:
-                kept.append(disclosed_point(item, hidden))
-        elif isinstance(item, Finding):
-            kept += [shown[item.name]] if item.name in shown else []
-        elif isinstance(item, TaskResult):
-            kept += [] if item.task in hidden.tasks else [item]
-        elif isinstance(item, GroupBias):
-            kept += [] if item.where in hidden.places else [item]
-        elif not isinstance(item, Slice) or hidden.allows(item, hidden.n):
-            kept.append(item)
-    missed = judgement.overlooked
-    if missed is not None and missed.where is not None and hidden.covers(missed.where):
-        missed = replace(missed, where=None)
-    if missed is not None and missed.share < 1:
-        rows = about_rows(missed.share * hidden.n, hidden.least)
-        missed = replace(missed, share=min(rows / hidden.n, 1.0))
-    return replace(judgement, evidence=tuple(kept), overlooked=missed), few
+                shown = self(value)
+            if shown is not value:
+                changes[part.name] = None if shown is HIDDEN else shown
+        return replace(own, **changes) if changes else own
 
+    @cached_property
+    def everyone(self) -> Cell:
+        """All rows."""
+        return self.keys.cell(np.ones(self.audit.sample.n, dtype=bool), self.audit.n)
 
-def _recalibration(
-    table: RecalibrationTable | None, hidden: Hidden
-) -> tuple[RecalibrationTable | None, int]:
-    if table is None:
-        return None, 0
-    gone = [
-        k
-        for k, row in enumerate(table.recalibrations)
-        if row.slice is not None and not hidden.allows(row.slice, table.test_rows)
-    ]
-    curves = [disclosed_bins(row.curve, hidden.least) for row in table]
-    rows = tuple(
-        replace(
-            row,
-            slice=None if k in gone else row.slice,
-            curve=about_curve(curves[k][0], hidden.least),
-            mce=row.mce if _bins_hold_enough(_predicted(row, hidden), hidden) else math.nan,
-            outside=_about_outside(row.outside, hidden.least),
-            at_edge=_about_outside(row.at_edge, hidden.least),
+    @cached_property
+    def numbers(self) -> ShownNumbers:
+        """The user's numbers."""
+        return ShownNumbers(self.audit.sample, self.keys)
+
+    def inside(self, where: Predicate) -> BoolArray:
+        """The rows at hand that are meant; a prediction is that of the outcome."""
+        sample = self.audit.sample
+        if sample.several and isinstance(self.outcome, int):
+            sample = sample.outcome(self.outcome)
+        return np.asarray(where.rows(sample.points))
+
+    def cell(self, where: Predicate, rows: float | None = None) -> Cell:
+        """The set of rows that is meant."""
+        return self.keys.cell(self.inside(where), rows)
+
+    def few(self, where: Predicate | None, rows: float | None = None) -> bool:
+        """Whether rows, or a level that names them, are few."""
+        if where is None or isinstance(where, Everywhere):
+            return False
+        least = self.keys.min_cell
+        for leaf in where.leaves():
+            named: list[Predicate] = [leaf]
+            if isinstance(leaf, OneOf):
+                named = [Level(leaf.name, level) for level in leaf.levels]
+            if any(self.cell(own, rows if own == where else None).rows < least for own in named):
+                return True
+            if isinstance(leaf, Compared) and 0 < self.cell(~leaf).rows < least:
+                return True
+        return self.cell(where, rows).rows < least
+
+    def chance(self, pvalue: float) -> float:
+        """A p-value of a part."""
+        return short_pvalue(pvalue, self.audit.alpha)
+
+    def score(self, own: Any, *names: str, which: str = "") -> dict[str, Any]:
+        """Scores over all rows."""
+        return {n: self.everyone.score(getattr(own, n), f"{n} {which}") for n in names}
+
+    @singledispatchmethod
+    def _shown(self, own: Any) -> Any:
+        if isinstance(own, (*OPAQUE, type)):
+            return own
+        if isinstance(own, tuple):
+            shown = [self(part) for part in own]
+            if all(part is other for part, other in zip(own, shown, strict=True)):
+                return own
+            kind = ValidationTable if isinstance(own, ValidationTable) else tuple
+            return kind(part for part in shown if part is not HIDDEN)
+        if isinstance(own, Mapping):
+            return {name: self(part) for name, part in own.items()}
+        return self.walked(own) if is_dataclass(own) else own
+
+    @_shown.register(PartBias)
+    def _(self, own: PartBias) -> Any:
+        rows = own.judged_on if isinstance(own, Slice) else own.rows
+        if self.few(own.where, own.rows) or rows < self.keys.min_cell:
+            return HIDDEN
+        whole = self.cell(own.where, own.rows)
+        cell, ratio = replace(whole, rows=rows), whole.count / whole.rows
+        changes: dict[str, Any] = {"rows": whole.count, "share": min(own.share * ratio, 1.0)}
+        if isinstance(own, Slice):
+            changes["judged_on"] = cell.count
+            changes["found_bias"] = own.found_bias + cell.moved("search")
+        else:
+            changes["size"] = own.size * ratio  # type: ignore[attr-defined]
+        return replace(
+            own,
+            **changes,
+            **self._biased(own, cell),
+            stderr=cell.score(own.stderr, "stderr"),
+            unadjusted_pvalue=self.chance(own.unadjusted_pvalue),
+            pvalue=self.chance(own.pvalue),
         )
-        for k, row in enumerate(table)
-    )
-    return replace(table, recalibrations=rows), len(gone) + sum(few for _, few in curves)
+
+    @_shown.register(MeanBias)
+    def _(self, own: MeanBias) -> Any:
+        return replace(own, **self._biased(own, self.everyone), pvalue=self.chance(own.pvalue))
+
+    def _biased(self, own: Any, cell: Cell) -> dict[str, Any]:
+        """Rate, mean prediction and the interval of their difference."""
+        observed = cell.rate(own.observed, self.outcome)
+        predicted = cell.predicted(own.predicted, self.outcome)
+        exact, marks = (own.bias, own.lower, own.upper), [self.audit.tolerance]
+        lower, upper = cell.interval(exact, observed - predicted, marks=marks, what=self.outcome)
+        return {"observed": observed, "predicted": predicted, "lower": lower, "upper": upper}
+
+    @_shown.register(ReliabilityCurve)
+    def _(self, own: ReliabilityCurve) -> Any:
+        bins: dict[str, list[float]] = {name: [] for name in vars(own)}
+        for values in zip(*vars(own).values(), strict=True):
+            one = dict(zip(bins, map(float, values), strict=True))
+            if one["rows"] < self.keys.min_cell:
+                self.gone.append(one)
+                continue
+            cell = Cell.of(one["rows"], one["predicted"], one["observed"])
+            rate = cell.rate(one["observed"], self.outcome)
+            exact = one["observed"], one["lower"], one["upper"]
+            lower, upper = cell.interval(exact, rate, marks=[1.0])
+            one |= {"observed": rate, "lower": lower, "upper": upper, "rows": cell.count}
+            one["predicted"] = cell.predicted(one["predicted"], self.outcome)
+            one["share"] *= cell.count / cell.rows
+            for name, value in one.items():
+                bins[name].append(value)
+        arrays = {name: np.array(bins[name], dtype=part.dtype) for name, part in vars(own).items()}
+        return ReliabilityCurve(**arrays)
+
+    @_shown.register(Overall)
+    def _(self, own: Overall) -> Any:
+        walk = self.of("top") if self.audit.classes else self
+        scores = self.score(own, "brier", "log_loss", "ece", "smooth_ece")
+        # The largest error may be that of a bin of few rows.
+        return walk.walked(own, **scores, mce=math.nan, statistic=short(own.statistic))
+
+    @_shown.register(OutcomePart)
+    def _(self, own: OutcomePart) -> Any:
+        walk = self.of_class(own.name)
+        if not self.audit.classes:
+            return walk.walked(own, rows=self._labelled(1).count, **self.score(own, "ece"))
+        cell = self._labelled(walk.outcome)
+        if cell.rows >= self.keys.min_cell:
+            ece = self.score(own, "ece", which=str(walk.outcome))
+            return walk.walked(own, rows=cell.count, **ece)
+        self.gone.append(own)
+        told, diagnosis = math.nan, own.diagnosis
+        groups = diagnosis.groups and replace(diagnosis.groups, groups=())
+        slices = replace(diagnosis.slices, slices=())
+        nothing = {name: part[:0] for name, part in vars(own.curve).items()}
+        return replace(
+            own,
+            rows=None,
+            mean=replace(walk(own.mean), observed=told, lower=told, upper=told, pvalue=told),
+            ece=told,
+            curve=ReliabilityCurve(**nothing),
+            test=walk(own.test),
+            diagnosis=replace(diagnosis, groups=groups, slices=slices),
+        )
+
+    def _labelled(self, code: int) -> Cell:
+        """The rows of a class, or of label 1."""
+        return self.keys.cell(np.asarray(self.audit.sample.codes == code))
+
+    @_shown.register(CalibrationResult)
+    @_shown.register(MulticlassResult)
+    def _(self, own: Any) -> Any:
+        impossible = _about(own.impossible)
+        return self.walked(own, statistic=short(own.statistic), impossible=impossible)
+
+    @_shown.register(PrudentResult)
+    def _(self, own: PrudentResult) -> Any:
+        return self.walked(own, impossible=_about(own.impossible))
+
+    @_shown.register(ImpossibleLabels)
+    def _(self, own: ImpossibleLabels) -> Any:
+        return ImpossibleLabels(_about(own.count))
+
+    @_shown.register(ClassResult)
+    def _(self, own: ClassResult) -> Any:
+        walk = self.of_class(own.name)
+        rows, code = own.positives, walk.outcome
+        if isinstance(code, int):
+            cell = self._labelled(code)
+            rows = cell.count if cell.rows >= self.keys.min_cell else NOT_TOLD
+        return walk.walked(own, positives=rows, statistic=short(own.statistic))
+
+    @_shown.register(Finding)
+    def _(self, own: Finding) -> Any:
+        if self.few(own.where):
+            return HIDDEN
+        sides = {name: getattr(own, name) for name in ("too_low", "too_high")}
+        alike = tuple(name for name in own.alike if not self.numbers.rare.search(name))
+        told: dict[str, Any] = {n: None if self.few(where) else where for n, where in sides.items()}
+        return replace(own, alike=alike, score=short(own.score), **told)
+
+    @_shown.register(TakenFor)
+    def _(self, own: TakenFor) -> Any:
+        codes = [self.audit.classes.index(name) for name in (own.actual, own.predicted)]
+        least = self.keys.min_cell
+        if self.few(own.where) or any(self._labelled(code).rows < least for code in codes):
+            return HIDDEN
+        cell = self.cell(own.where)
+        return replace(own, moved=cell.score(own.moved, f"moved {codes}"), score=short(own.score))
+
+    @_shown.register(RegionPower)
+    def _(self, own: RegionPower) -> Any:
+        if isinstance(own.where, Everywhere):
+            return own
+        if self.few(own.where, own.share * self.audit.n):
+            return HIDDEN
+        return replace(own, share=self._share(own.where, own.share))
+
+    @_shown.register(GroupPower)
+    @_shown.register(Overlooked)
+    def _(self, own: Any) -> Any:
+        if own.where is None or isinstance(own.where, Everywhere):
+            return own
+        if self.few(own.where, own.share * self.audit.n):
+            return replace(own, where=None, share=short(own.share, 1))
+        return replace(own, share=self._share(own.where, own.share))
+
+    def _share(self, where: Predicate, share: float) -> float:
+        cell = self.cell(where, share * self.audit.n)
+        return min(share * cell.count / max(cell.rows, 1), 1.0)
+
+    @_shown.register(TaskResult)
+    def _(self, own: TaskResult) -> Any:
+        return self.numbers.result(own)
+
+    @_shown.register(NumberRobustness)
+    def _(self, own: NumberRobustness) -> Any:
+        task = next(self(result) for result in self.audit.tasks if result.task == own.task)
+        if task.withheld is not None:
+            return own.without_values(task.withheld)
+        low, high = task.lower - own.lower, task.upper - own.upper
+        tippings = tuple(
+            replace(tipping, lower=tipping.lower + low, upper=tipping.upper + high)
+            for tipping in own.tippings
+        )
+        flips = own.flips
+        if flips is not None:
+            noise = _about(flips.at_most) - flips.at_most
+            counts = {name: max(n + noise, 1) if n else 0 for name, n in vars(flips).items()}
+            flips = replace(flips, **counts)
+        ends = {"bias": task.bias, "lower": task.lower, "upper": task.upper}
+        return replace(own, **ends, tippings=tippings, flips=flips)
+
+    @_shown.register(Comparison)
+    def _(self, own: Comparison) -> Any:
+        models = tuple(self._model(model) for model in own.models)
+        before = {model.name: model for model in own.models}
+        after = {model.name: model for model in models}
+        shown = (self._difference(part, before, after) for part in own.differences)
+        return replace(own, models=models, differences=tuple(d for d in shown if d is not None))
+
+    def _difference(self, own: Difference, *models: Mapping[str, ModelReport]) -> Difference | None:
+        """A difference of two models, moved as these are."""
+        before, after = (
+            _told_of(told[own.first], own) - _told_of(told[own.second], own) for told in models
+        )
+        if own.task is not None and math.isnan(after):
+            return None
+        moved = own.value + after - before
+        cell, exact = self.everyone, (own.value, own.lower, own.upper)
+        slack = max(cell.reach, abs(after - before)) if math.isfinite(moved) else 0.0
+        what = f"{own.what} {own.first} {own.second}"
+        lower, upper = cell.interval(exact, moved, slack=slack, what=what)
+        return replace(own, value=moved, lower=lower, upper=upper)
+
+    def _model(self, own: ModelReport) -> ModelReport:
+        """A model beside others; it is told as the audit tells it where it is the audit's."""
+        is_own = own.test.statistic == self.audit.test.statistic
+        which = "" if is_own else own.name
+        scores = self.score(own, "accuracy", "brier", "log_loss", "ece", "smooth_ece", which=which)
+        tasks = tuple(self.numbers.result(task, which) for task in own.tasks)
+        return replace(own, **scores, test=self(own.test), tasks=tasks)
+
+    @_shown.register(Recalibration)
+    def _(self, own: Recalibration) -> Any:
+        scores = self.score(own, "brier", "log_loss", "ece", "smooth_ece", which=own.name)
+        least = self.keys.min_cell
+        counts = {n: getattr(own, n) for n in ("outside", "at_edge")}
+        about = {n: _about(rows) if rows >= least else 0 for n, rows in counts.items()}
+        return self.walked(own, "fitted", mce=math.nan, **scores, **about)
+
+    @_shown.register(Resemblance)
+    def _(self, own: Resemblance) -> Any:
+        return self.walked(own.disclosed(self.keys.min_cell), "differences", "compared")
+
+    @_shown.register(ClassMatrix)
+    def _(self, own: ClassMatrix) -> Any:
+        given, expected, rows = own.given.copy(), own.expected.copy(), own.rows.copy()
+        for code in range(len(own.classes)):
+            cell = self._labelled(code)
+            few = cell.rows < self.keys.min_cell
+            rows[code] = NOT_TOLD if few else cell.count
+            for other in range(len(own.classes)):
+                given[code, other] = math.nan if few else self._given(cell, given, code, other)
+        return self.walked(own, given=given, expected=expected, rows=rows, pairs=self(own.pairs))
+
+    @staticmethod
+    def _given(cell: Cell, given: Any, code: int, other: int) -> float:
+        return cell.predicted(float(given[code, other]), f"given {other}")
+
+    @_shown.register(PairBias)
+    def _(self, own: PairBias) -> Any:
+        classes = self.audit.classes
+        cell, other = self._labelled(classes.index(own.label)), classes.index(own.taken_for)
+        if cell.rows < self.keys.min_cell:
+            return HIDDEN
+        given = cell.predicted(own.given, f"given {other}")
+        exact, what = (own.bias, own.lower, own.upper), f"given {other}"
+        lower, upper = cell.interval(exact, given - own.expected, what=what)
+        pvalue = self.chance(own.pvalue)
+        return replace(own, rows=cell.count, given=given, lower=lower, upper=upper, pvalue=pvalue)
+
+    @_shown.register(PairGroup)
+    def _(self, own: PairGroup) -> Any:
+        shown: list[Any] = []
+        for name in (own.label, own.taken_for):
+            walk, groups = self.of_class(name), self.audit[name].diagnosis.groups or ()
+            few = self._labelled(walk.outcome).rows < self.keys.min_cell
+            shown += [
+                HIDDEN if few else walk(group) for group in groups if group.where == own.where
+            ]
+        if HIDDEN in shown or len(shown) < 2:
+            return HIDDEN
+        low, high = shown
+        return replace(
+            own,
+            rows=low.rows,
+            too_high=-high.bias,
+            too_low=low.bias,
+            at_least=min(-high.at_least, low.at_least),
+            pvalue=max(high.pvalue, low.pvalue),
+        )
+
+    @_shown.register(ClassEvidence)
+    def _(self, own: ClassEvidence) -> Any:
+        walk = self.of_class(own.name)
+        few = (
+            isinstance(walk.outcome, int) and self._labelled(walk.outcome).rows < self.keys.min_cell
+        )
+        item = walk(own.item)
+        if item is HIDDEN or (few and not isinstance(own.item, Finding)):
+            return HIDDEN
+        return replace(own, item=item)
+
+    @_shown.register(PointBias)
+    def _(self, own: PointBias) -> Any:
+        if own.neighbours < self.keys.min_cell:
+            return HIDDEN
+        cell = Cell.of(own.neighbours, own.prediction, own.lower, self.outcome)
+        exact = own.at_least if own.bias is None else own.bias, own.lower, own.upper
+        moved = exact[0] + cell.moved("bias")
+        lower, upper = cell.interval(exact, moved, marks=[self.audit.tolerance])
+        named = [own for own in own.coordinates if not self._rare_level(own)]
+        return replace(
+            own,
+            coordinates=tuple(map(self._coordinate, named)),
+            prediction=short(own.prediction, 2),
+            lower=lower,
+            upper=upper,
+            neighbours=float(cell.count),
+            bias=None if own.bias is None else same_side(own.bias, moved, [0.0]),
+        )
+
+    def _rare_level(self, own: PointCoordinate) -> bool:
+        return self.audit.sample.column(own.name).kind not in ("number", "date") and self.few(
+            own.where
+        )
+
+    def _coordinate(self, own: PointCoordinate) -> PointCoordinate:
+        """A number of one row, told in about twenty steps; levels as they are."""
+        column = self.audit.sample.column(own.name)
+        if column.kind not in ("number", "date") or own.value is None:
+            return own
+        value = float(column.values[np.argmax(self.inside(own.where))])
+        low, high = np.nanquantile(column.values, ENDS)
+        step = nice_step(float(high - low) / STEPS or 1.0)
+        about = float(f"{round(value / step) * step:.12g}")
+        shown = column.shown(about, 4)
+        where = Between(own.name, about - step / 2, about + step / 2, f"about {shown}", column.kind)
+        told = about if isinstance(own.value, float | int) else shown
+        return PointCoordinate(own.name, told, shown, where)
+
+    @_shown.register(ValidationStatistic)
+    def _(self, own: ValidationStatistic) -> Any:
+        if own.value is None:
+            return own
+        value = self.everyone.score(own.value, own.name)
+        ends: dict[str, Any] = {"lower": own.lower, "upper": own.upper}
+        if own.lower is not None and own.upper is not None:
+            exact = own.value, own.lower, own.upper
+            told = self.everyone.interval(exact, value, marks=[1.0], what=own.name)
+            ends = dict(zip(ends, map(short, told), strict=True))
+        return replace(own, value=value, **ends)
+
+    @_shown.register(Validation)
+    def _(self, own: Validation) -> Any:
+        least = self.keys.min_cell
+        counts = {name: getattr(own, name) for name in ("certain", "contrary")}
+        about: dict[str, Any] = {
+            n: _about(k) if not k or k >= least else None for n, k in counts.items()
+        }
+        return self.walked(own, events=self._labelled(1).count, **about)
+
+    @_shown.register(Grade)
+    def _(self, own: Grade) -> Any:
+        if own.rows < self.keys.min_cell:
+            return HIDDEN
+        cell = Cell.of(float(own.rows), own.predicted, own.observed)
+        observed = cell.rate(own.observed)
+        pvalues: dict[str, Any] = {
+            name: self.chance(value)
+            for name, value in vars(own).items()
+            if isinstance(value, float) and name not in ("predicted", "observed")
+        }
+        predicted, events = cell.predicted(own.predicted), round(observed * cell.count)
+        numbers: dict[str, Any] = {"rows": cell.count, "observed": observed, "predicted": predicted}
+        return replace(own, **numbers, events=events, **pvalues)
+
+    @_shown.register(DecisionPoint)
+    def _(self, own: DecisionPoint) -> Any:
+        rate, acted = self.everyone.rate(own.rate), own.true_positives + own.false_positives
+        if own.rows < self.keys.min_cell or not acted:
+            return replace(own, true_positives=0.0, false_positives=0.0, rate=rate, rows=0)
+        cell = Cell.of(float(own.rows), own.true_positives, own.false_positives)
+        right = cell.rate(own.true_positives / acted)
+        acted *= cell.count / cell.rows
+        true, false = right * acted, (1 - right) * acted
+        told = {"true_positives": true, "false_positives": false}
+        return replace(own, **told, rate=rate, rows=cell.count)
+
+    @_shown.register(HistogramChart)
+    def _(self, own: HistogramChart) -> Any:
+        p, ends = self.audit.sample.p, np.array(own.edges)
+        bars = np.clip(np.searchsorted(ends, p, side="right") - 1, 0, len(own.counts) - 1)
+        cells = [self.keys.cell(bars == k, rows) for k, rows in enumerate(own.counts)]
+        least = self.keys.min_cell
+        return replace(own, counts=tuple(c.count if c.rows >= least else 0 for c in cells))
+
+    @_shown.register(ReliabilityLine)
+    def _(self, own: ReliabilityLine) -> Any:
+        if self.few(own.where, own.rows):
+            return HIDDEN
+        return replace(own, rows=self.cell(own.where, own.rows).count, curve=self(own.curve))
+
+    @_shown.register(CurveChart)
+    def _(self, own: CurveChart) -> Any:
+        parts = [self._line(own.name, part) for part in own.parts]
+        shown = tuple(part for part in parts if part is not None)
+        self.gone.extend(part for part, told in zip(own.parts, parts, strict=True) if told is None)
+        return replace(own, parts=shown) if shown else HIDDEN
+
+    def _line(self, name: str, own: CurveLine) -> CurveLine | None:
+        if self.few(own.where, own.rows):
+            return None
+        cell = self.cell(own.where, own.rows)
+        shown = self._points(own, [(f"{cell.key} {name} {at}", None) for at in own.at])
+        known = any(value is not None for value in shown.bias)
+        return replace(shown, rows=cell.count) if known else None
+
+    @_shown.register(MapChart)
+    def _(self, own: MapChart) -> Any:
+        columns, rows = (
+            [k for k in range(len(side.at)) if not side.where or not self.few(side.where[k])]
+            for side in (own.across, own.up)
+        )
+        self.gone.extend([own] * (len(own.across.at) + len(own.up.at) - len(columns) - len(rows)))
+        width = len(own.across.at)
+        places = [row * width + column for row in rows for column in columns]
+        names = ("bias", "lower", "upper", "neighbours", "pvalue", "flagged")
+        kept = {name: tuple(getattr(own, name)[k] for k in places) for name in names}
+        across, up = _taken(own.across, columns), _taken(own.up, rows)
+        part = replace(own, across=across, up=up, **kept)
+        of_cells = [
+            (f"{across.name} {a} {up.name} {u}", self._levels(across, j, up, i))
+            for i, u in enumerate(up.at)
+            for j, a in enumerate(across.at)
+        ]
+        return self._points(part, of_cells)
+
+    def _levels(self, across: MapSide, j: int, up: MapSide, i: int) -> Predicate | None:
+        return across.where[j] & up.where[i] if across.where and up.where else None
+
+    def _points(self, own: Any, places: list[tuple[str, Predicate | None]]) -> Any:
+        """Points of a curve or cells of a map, each with the noise of the rows near it."""
+        names = [n for n in vars(own) if n in POINTWISE]
+        told: dict[str, list[Any]] = {name: [] for name in names}
+        for k, (place, where) in enumerate(places):
+            one = {name: getattr(own, name)[k] for name in names}
+            near = one["neighbours"] or 0.0
+            if one["bias"] is not None and near < self.keys.min_cell:
+                self.gone.append(place)
+            if one["bias"] is None or near < self.keys.min_cell:
+                one = dict.fromkeys(names)
+            else:
+                one |= self._point(one, Cell.of(near, place), where)
+            for name, value in one.items():
+                told[name].append(value)
+        blank = tuple(
+            bool(own.flagged[k]) and told["bias"][k] is not None for k in range(len(places))
+        )
+        return replace(own, **{name: tuple(values) for name, values in told.items()}, flagged=blank)
+
+    def _point(self, one: dict[str, Any], cell: Cell, where: Predicate | None) -> dict[str, Any]:
+        moved = cell.moved("labels", LABELS) - cell.moved("predictions", PREDICTIONS)
+        if where is not None:  # a group of two levels, told as such
+            inside, sample = self.inside(where), self.audit.sample
+            w, cell = sample.weights_or_ones[inside], self.cell(where)
+            rate, mean = (float(np.average(v[inside], weights=w)) for v in (sample.y, sample.p))
+            moved = cell.rate(rate) - rate - cell.predicted(mean) + mean
+        value = one["bias"] + moved
+        exact, what = tuple(one[n] for n in ("bias", "lower", "upper")), "point"
+        lower, upper = cell.interval(exact, value, what=what)
+        ends = {"bias": value, "lower": lower, "upper": upper}
+        shown = {name: short(number, 5) for name, number in ends.items()}
+        return shown | {"neighbours": cell.count, "pvalue": self.chance(one["pvalue"])}
+
+
+POINTWISE = frozenset(
+    {"bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue"}
+)
+
+
+def _about(rows: int | None) -> Any:
+    """A number of rows of which nothing else is known."""
+    return rows if not rows else Cell.of(float(rows), "rows").count
+
+
+def _told_of(model: ModelReport, own: Difference) -> float:
+    """What a difference is of: a score, or the plug-in estimate of a task."""
+    if own.task is None:
+        return float(getattr(model, {"Brier": "brier", "log loss": "log_loss"}[own.what]))
+    return next((task.plugin for task in model.tasks if task.task == own.task), math.nan)
+
+
+def _taken(side: MapSide, kept: list[int]) -> MapSide:
+    if len(kept) == len(side.at):
+        return side
+    where = tuple(side.where[k] for k in kept)
+    return replace(side, at=tuple(side.at[k] for k in kept), where=where)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from itrust.auditing.hiding import Hidden
-from itrust.calibration import Finding
 from itrust.data import Sample
 from itrust.engines import EngineChoice
 from itrust.overturn import (
@@ -184,24 +182,3 @@ def _some(sample: Sample, seed: int) -> Sample:
         return sample
     chosen = np.random.default_rng([seed, sample.n]).choice(sample.n, MAX_ROWS, replace=False)
     return sample.take(np.sort(chosen))
-
-
-def disclosed_overturning(
-    found: Overturning | None, tasks: Sequence[TaskResult], hidden: Hidden
-) -> Overturning | None:
-    """Take out what few rows stand behind: findings about such parts, and withheld numbers."""
-    if found is None:
-        return None
-
-    def kept(own: Finding | None) -> Finding | None:
-        return None if own is None or hidden.covers(own.where) else own
-
-    numbers = tuple(
-        own if task.withheld is None else own.without_values(task.withheld)
-        for own, task in zip(found.numbers, tasks, strict=True)
-    )
-    violations = tuple(replace(own, finding=kept(own.finding)) for own in found.violations)
-    prudence = found.prudence
-    if prudence is not None:
-        prudence = replace(prudence, finding=kept(prudence.finding))
-    return replace(found, violations=violations, prudence=prudence, numbers=numbers)

@@ -31,7 +31,7 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.data import Pilot, Points
+from itrust.data import Cell, Pilot, Points, short
 from itrust.terms import (
     COLUMN_LEVELS,
     Absent,
@@ -572,27 +572,35 @@ class Resemblance(Result):
         return shares_of(self.gaps)
 
     def disclosed(self, min_cell: int) -> Resemblance:
-        """Take out what rests on few rows, and the values of single rows.
+        """Leave out what rests on few rows, and show nothing else exactly.
 
         Parameters
         ----------
         min_cell : int
-            Fewest rows behind a comparison or a gap that is shown; 1 shows everything.
+            Fewest rows behind a comparison or a gap that is shown.
 
         Returns
         -------
         Resemblance
             Levels of fewer rows, or that fewer rows lack, and numbers of which fewer rows have
-            another value than most, are left out, and gaps say no largest or smallest value.
+            another value than most, are left out; gaps say no largest or smallest value.
         """
-        if min_cell <= 1:
-            return self
-        return replace(
-            self,
-            differences=tuple(one for one in self.differences if one.rows >= min_cell),
-            compared=tuple(one for one in self.compared if one.rows >= min_cell),
-            gaps=disclosed_gaps(self.gaps, min_cell),
-        )
+        tables: dict[str, Any] = {
+            name: tuple(self._shown(one) for one in getattr(self, name) if one.rows >= min_cell)
+            for name in ("differences", "compared")
+        }
+        return replace(self, **tables, gaps=disclosed_gaps(self.gaps, min_cell))
+
+    def _shown(self, one: RowDifference) -> RowDifference:
+        """A comparison of shares with their noise, of means in few digits."""
+        cells = (Cell.of(rows, one.name, one.level) for rows in (self.n, self.size))
+        values = one.labelled, one.population
+        if one.kind in (FeatureKind.LEVEL, FeatureKind.MISSING):
+            shown = [cell.rate(value) for cell, value in zip(cells, values, strict=True)]
+        else:
+            shown = [short(value) for value in values]
+        rows = Cell.of(one.rows, one.name, one.level).count
+        return replace(one, labelled=shown[0], population=shown[1], rows=rows)
 
     def _facts(self) -> Mapping[str, Any]:
         facts = {
@@ -624,4 +632,10 @@ def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
 
     Rows that were looked at count: a share of random ones would promise rows that may not be.
     """
-    return tuple(replace(gap, bound=None) for gap in gaps if gap.rows >= min_cell)
+    shown = []
+    for gap in gaps:
+        if gap.rows >= min_cell:
+            count = Cell.of(gap.rows, gap.name, gap.level, gap.side).count
+            share = min(gap.share * count / gap.rows, 1.0)
+            shown.append(replace(gap, bound=None, rows=count, share=share))
+    return tuple(shown)

@@ -10,7 +10,14 @@ from typing import Any
 
 import itrust as it
 from itrust import auditing, recalibrate, render
-from itrust._core import InputError, checked_count, checked_reach, counted, write_all
+from itrust._core import (
+    InputError,
+    checked_count,
+    checked_min_cell,
+    checked_reach,
+    counted,
+    write_all,
+)
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, complain, width
 from itrust.cli.inputs import InputFiles, opened
@@ -38,7 +45,7 @@ def run(options: Options) -> int:
         raise InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     margins = margins_of(options)
     checked_reach(options.draws, options.alpha, parts=2)
-    checked_count(options.min_cell, "min_cell")
+    checked_min_cell(options.min_cell)
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options)
     with opened(options) as source:
@@ -226,5 +233,7 @@ def _gate(
     log.say(f"{render.gate_words(gate)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks
     if withheld and options.gate != "model":
-        complain(f"{counted(withheld, 'number')} withheld and not judged; --min-cell 1 judges all")
+        complain(
+            f"{counted(withheld, 'number')} withheld and not judged; all are without --min-cell"
+        )
     return CLOSED if gate.closed else DONE

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import render
-from itrust._core import InputError, checked_alpha, checked_count, did_you_mean, write_all
+from itrust._core import (
+    InputError,
+    checked_alpha,
+    checked_count,
+    checked_min_cell,
+    did_you_mean,
+    write_all,
+)
 from itrust.cli.command import DONE
 from itrust.cli.console import Log, width
 from itrust.cli.inputs import InputFiles, opened
@@ -96,7 +103,7 @@ def run(options: Options) -> int:
 
 def _refuse_unclear(options: Options, tasks: Sequence[Task]) -> None:
     checked_alpha(options.alpha)
-    checked_count(options.min_cell, "min_cell")
+    checked_min_cell(options.min_cell)
     checked_count(options.seed, "seed", at_least=0)
     if not tasks:
         problem = "name the number that you want with {argument}, such as 'prevalence()'"

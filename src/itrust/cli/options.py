@@ -164,7 +164,7 @@ LATE = (
 )
 SUPPORT = "Where part of the population is unlike all labelled rows: refuse, or exclude that part."
 ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
-MIN_CELL = "What rests on fewer rows, or would tell of so few, is not shown."
+MIN_CELL = "Show nothing of fewer rows, and all else with a noise that belongs to its rows."
 NO_VALIDATION = "Leave out what validators print: slope, ICI, Hosmer-Lemeshow and others."
 NO_ROBUSTNESS = "Leave out what would overturn the audit: selection, label error, flipped labels."
 GATES = {
@@ -295,7 +295,7 @@ TABLE = (
     _page("title", "Title of the page.", metavar="TEXT"),
     _page("model", "What the model is called, and its version, for the page.", metavar="NAME"),
     _page("date", "Date for the page: 'today', or any text.", metavar="DATE"),
-    _page("min-cell", MIN_CELL, kind=Kind.COUNT, metavar="ROWS", default=10),
+    _page("min-cell", MIN_CELL, kind=Kind.COUNT, metavar="ROWS"),
     _without("no-validation", NO_VALIDATION),
     _without("no-robustness", NO_ROBUSTNESS),
     Option(

@@ -13,7 +13,15 @@ from typing import Any
 
 import itrust as it
 from itrust import render
-from itrust._core import Setting, Write, checked_alpha, checked_count, counted, write_all, writer_of
+from itrust._core import (
+    Setting,
+    Write,
+    checked_alpha,
+    checked_min_cell,
+    counted,
+    write_all,
+    writer_of,
+)
 from itrust.auditing import BAD, OPEN
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, width
@@ -198,7 +206,7 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
 
 def _update(options: Options) -> int:
     log = Log(options.quiet)
-    checked_count(options.min_cell, "min_cell")
+    checked_min_cell(options.min_cell)
     place = state_place(options)
     refuse_bad_places(options)
     with held(place, log) as write:
@@ -221,7 +229,7 @@ def _update(options: Options) -> int:
             called = name.free(options.late)
             with at_work("itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, closing)
-            log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell))
+            log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell or 1))
             if called != name.text and not options.late:
                 log.say(f"a batch is called {name.text!r} already; this one is called {called!r}")
             kept = kept.after(closing, name)
@@ -263,7 +271,7 @@ def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Cl
 
 def _status(options: Options) -> int:
     log = Log(options.quiet)
-    checked_count(options.min_cell, "min_cell")
+    checked_min_cell(options.min_cell)
     place = state_place(options)
     refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
     watch, kept = read_state(place)
@@ -305,5 +313,7 @@ def _told(options: Options, report: WatchReport, log: Log) -> int:
     log.say(render.watch_gate_words(gate))
     few = [own for own in report.numbers if number_finding(own) is TaskFinding.WITHHELD]
     if few and options.gate != "model":
-        log.say(f"{counted(len(few), 'number')} withheld and not judged; --min-cell 1 judges all")
+        log.say(
+            f"{counted(len(few), 'number')} withheld and not judged; all are without --min-cell"
+        )
     return CLOSED if gate.closed else DONE

@@ -20,6 +20,16 @@ from itrust.data.design import design_variance as design_variance
 from itrust.data.design import linear_moves as linear_moves
 from itrust.data.design import read_weights as read_weights
 from itrust.data.design import variance_units as variance_units
+from itrust.data.disclosure import LABELS as LABELS
+from itrust.data.disclosure import PREDICTIONS as PREDICTIONS
+from itrust.data.disclosure import Cell as Cell
+from itrust.data.disclosure import CellKeys as CellKeys
+from itrust.data.disclosure import Words as Words
+from itrust.data.disclosure import digest_of as digest_of
+from itrust.data.disclosure import row_words as row_words
+from itrust.data.disclosure import same_side as same_side
+from itrust.data.disclosure import short as short
+from itrust.data.disclosure import short_pvalue as short_pvalue
 from itrust.data.encoding import MAX_TEXT_LEVELS as MAX_TEXT_LEVELS
 from itrust.data.encoding import Kinds as Kinds
 from itrust.data.encoding import encode as encode

@@ -21,8 +21,14 @@ import pandas as pd
 from mlflow.entities import Metric, Param
 from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, ModelEvaluator
 
-from itrust._core import InputError, checked_choice, checked_count, did_you_mean, listed
-from itrust.auditing import MIN_CELL, Asked, Audit, audit, gate
+from itrust._core import (
+    InputError,
+    checked_choice,
+    checked_min_cell,
+    did_you_mean,
+    listed,
+)
+from itrust.auditing import Asked, Audit, audit, gate
 from itrust.bias import names_of
 from itrust.data import Sample, label_values, of_two_classes
 from itrust.render import page as pages
@@ -47,7 +53,7 @@ def log_audit(
     audit: Audit,
     *,
     prefix: str = PREFIX,
-    min_cell: int = MIN_CELL,
+    min_cell: int | None = None,
     gate: Asked = "any",
     run_id: str | None = None,
 ) -> dict[str, float]:
@@ -65,9 +71,9 @@ def log_audit(
     prefix : str
         What every name begins with, and the folder of the artifacts; "itrust" by default. A second
         audit in one run needs another one.
-    min_cell : int
-        Fewest rows behind anything that is logged, 10 by default: tasks that are withheld have no
-        metric.
+    min_cell : int, optional
+        Applies disclosure control first, as `Audit.disclosed` does: tasks that are withheld have no
+        metric. Default: everything is logged as it is.
     gate : {"model", "tasks", "any"}
         What the gate asks about.
     run_id : str, optional
@@ -239,7 +245,7 @@ def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
                 details={"guess": did_you_mean(str(name), list(CONFIG))},
             )
     checked_choice(config.get("gate", "any"), "gate", get_args(Asked))
-    checked_count(config.get("min_cell", MIN_CELL), "min_cell")
+    checked_min_cell(config.get("min_cell"))
     prefix = config.get("prefix", PREFIX)
     if not isinstance(prefix, str) or PLAIN_NAME.fullmatch(prefix) is None:
         raise InputError(

@@ -101,7 +101,7 @@ def summary_markdown(
     notes = list(more(len(parts) - MAX_PARTS))
     hidden = audit.withheld
     if hidden is not None and hidden.shown:
-        few = f"would tell of fewer than {hidden.min_cell} rows."
+        few = f"are about fewer than {hidden.min_cell} rows."
         notes.append(f"Withheld: {hidden.shown:,} more that {few}")
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
     margins = [Sentence(_as_sentence(gate_words(found)))] if found.margins else []

@@ -10,11 +10,11 @@ from itrust.tasks.bias import checked_tasks as checked_tasks
 from itrust.tasks.bias import covered as covered
 from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
 from itrust.tasks.bias import task_part as task_part
-from itrust.tasks.collected import MIN_CELL as MIN_CELL
 from itrust.tasks.collected import SCHEMA as SCHEMA
 from itrust.tasks.collected import EstimateProvenance as EstimateProvenance
 from itrust.tasks.collected import RefusedTask as RefusedTask
 from itrust.tasks.collected import TaskEstimates as TaskEstimates
+from itrust.tasks.disclosure import ShownNumbers as ShownNumbers
 from itrust.tasks.estimated import MAX_NEW as MAX_NEW
 from itrust.tasks.estimated import MAX_UNLIKE as MAX_UNLIKE
 from itrust.tasks.estimated import Assumption as Assumption

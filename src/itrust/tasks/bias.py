@@ -70,7 +70,7 @@ class TaskFinding(StrEnum):
     UNDECIDED
         Neither; also where labels give no estimate, or too few of them for "safe".
     WITHHELD
-        Not told: it rests on few rows, or would give such away.
+        Not told: it rests on few rows.
     """
 
     BIASED = "biased"

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
-from itrust._core import BoolArray, InputError, Result, checked_count
+from itrust._core import InputError, Result
 from itrust.balance import Resemblance, disclosed_gaps
-from itrust.data import Pilot, Points, Sample
+from itrust.data import CellKeys, Pilot, Points, Rows
+from itrust.tasks.disclosure import ShownNumbers
 from itrust.tasks.estimated import TaskEstimate
-from itrust.tasks.expressions import Leaf, Ratio, Task
+from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.quantities import Indicator
 from itrust.tasks.regressions import Coefficient
 
 SCHEMA = "itrust-estimate/1"
-MIN_CELL = 10
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,9 @@ class TaskEstimates(Result):
     estimates : tuple of TaskEstimate
         One for each task that is shown.
     fewest : tuple of int
-        For each of these, the fewest rows that it tells of, by itself or beside one of those
-        before it: labelled rows, those with a positive label, or rows of the population.
+        For each of these, the fewest rows of the population that it tells of.
+    rows : Sample or MulticlassSample
+        The labelled rows.
     resemblance : Resemblance
         Whether the labelled rows are like the population.
     on : tuple of str
@@ -88,24 +89,28 @@ class TaskEstimates(Result):
         What divides labelled rows and permutes rows.
     withheld : tuple of Task
         Those that `disclosed` took out.
-    min_cell : int
-        Fewest rows behind what is shown; 1 as long as nothing was asked to be taken out.
+    min_cell : int or None
+        Fewest rows behind what is shown; None: everything is shown as it is.
     provenance : EstimateProvenance or None
         How they can be made again.
     refused : tuple of RefusedTask
         Tasks that these rows cannot give, with the reason; `estimate_tasks` keeps them only where
         it is asked to.
+    whole : TaskEstimates or None
+        The estimates before disclosure control; no rendering reads them.
     """
 
     estimates: tuple[TaskEstimate, ...]
     fewest: tuple[int, ...]
+    rows: Rows
     resemblance: Resemblance
     on: tuple[str, ...]
     seed: int
     withheld: tuple[Task, ...] = ()
-    min_cell: int = 1
+    min_cell: int | None = None
     provenance: EstimateProvenance | None = None
     refused: tuple[RefusedTask, ...] = ()
+    whole: TaskEstimates | None = None
 
     def __repr__(self) -> str:
         told = ", ".join(str(found.task) for found in self.estimates)
@@ -129,46 +134,50 @@ class TaskEstimates(Result):
         """How many rows of the population no number counts; None where too few to be shown."""
         return self.estimates[0].excluded if self.estimates else 0
 
-    def disclosed(self, min_cell: int = MIN_CELL) -> TaskEstimates:
-        """Take out what rests on few rows, and the values of single rows.
+    def disclosed(self, min_cell: int | None, seed: int | None = None) -> TaskEstimates:
+        """Make the estimates fit to leave the house, by cell keys, as `Audit.disclosed` does.
 
         Parameters
         ----------
-        min_cell : int
-            Fewest rows behind anything that is shown; 1 shows everything.
+        min_cell : int or None
+            Fewest rows behind anything that is shown; None shows everything as it is.
+        seed : int, optional
+            Of the noise. Default: one that is made of the labels and predictions.
 
         Returns
         -------
         TaskEstimates
-            Numbers that rest on fewer rows, leave out fewer, or tell of fewer beside a number
-            before them are named in `withheld` and not shown; gaps say no largest or smallest
-            value, and fewer excluded rows are not counted out. So are refusals that name such a
-            number of rows.
+            Numbers that rest on fewer rows are named in `withheld` and not shown, others carry the
+            noise of their rows; gaps say no largest or smallest value, fewer excluded rows are not
+            counted out, and no refusal names fewer rows.
         """
-        checked_count(min_cell, "min_cell")
-        least = max(min_cell, self.min_cell)
-        if least <= 1:
+        if min_cell is None or (self.min_cell or 0) >= min_cell:
             return self
-        kept = [k for k, rows in enumerate(self.fewest) if rows >= least]
-        looked = self.resemblance.disclosed(least)
-        shown = []
-        for found in (self.estimates[k] for k in kept):
-            gaps = disclosed_gaps(found.gaps, least)
+        if self.whole is not None:
+            return self.whole.disclosed(min_cell, seed)
+        keys = CellKeys.of(self.rows, min_cell, seed=seed)
+        numbers, looked = ShownNumbers(self.rows, keys), self.resemblance.disclosed(min_cell)
+        shown, gone = [], []
+        for found, fewest in zip(self.estimates, self.fewest, strict=True):
+            if fewest < min_cell or numbers.is_few(found.task):
+                gone.append(found.task)
+                continue
             left = found.excluded
-            left = None if left is None or 0 < left < least else left
-            shown.append(replace(found, gaps=gaps, resemblance=looked, excluded=left))
-        gone = [found.task for k, found in enumerate(self.estimates) if k not in kept]
-        # A refusal that counts few rows would tell them.
-        few = [own for own in self.refused if 0 < (own.error.count or 0) < least]
+            left = None if left is None or 0 < left < min_cell else left
+            gaps = disclosed_gaps(found.gaps, min_cell)
+            told = replace(found, gaps=gaps, resemblance=looked, excluded=left)
+            shown.append(numbers.estimate(told))
+        few = [own for own in self.refused if numbers.tells(own.error)]
         gone += [own.task for own in few]
         return replace(
             self,
             estimates=tuple(shown),
-            fewest=tuple(self.fewest[k] for k in kept),
+            fewest=(),
             resemblance=looked,
             withheld=(*self.withheld, *gone),
-            min_cell=least,
+            min_cell=min_cell,
             refused=tuple(own for own in self.refused if own not in few),
+            whole=self,
         )
 
     def to_html(self, path: str | os.PathLike[str], *, min_cell: int | None = None) -> Path:
@@ -179,8 +188,8 @@ class TaskEstimates(Result):
         path : str or path
             Where to write; written whole or not at all.
         min_cell : int, optional
-            Fewest rows behind anything that is shown; default: what `disclosed` was called with,
-            otherwise 10.
+            Applies disclosure control first, as `disclosed` does. Default: they are shown as
+            they are.
 
         Returns
         -------
@@ -203,7 +212,7 @@ class TaskEstimates(Result):
             "seed": self.seed,
             **estimate_facts(self),
             "withheld": None
-            if self.min_cell <= 1
+            if self.min_cell is None
             else {
                 "min_cell": self.min_cell,
                 "total": len(self.withheld),
@@ -220,72 +229,31 @@ class TaskEstimates(Result):
 
 def collected(
     found: Sequence[TaskEstimate],
-    labelled: Sample,
+    labelled: Rows,
     rows: Pilot,
     seed: int,
-    positive: Callable[[Leaf], BoolArray],
 ) -> TaskEstimates:
     """Put estimates together, with what disclosure control has to know of their rows."""
-    tasks = [one.task for one in found]
-    here = _fewest([_parts(task, labelled.points, positive) for task in tasks], labelled.n)
-    few = _fewest([_parts(task, rows.points) for task in tasks], len(rows.points))
-    there = [round(count * rows.n / len(rows.points)) for count in few]
+    few = [_fewest(one.task, rows.points) for one in found]
     return TaskEstimates(
         tuple(found),
-        tuple(map(min, here, there)),
+        tuple(round(count * rows.n / len(rows.points)) for count in few),
+        labelled,
         min((one.resemblance for one in found), key=lambda one: one.pvalue),
         tuple(column.name for column in labelled.columns),
         seed,
     )
 
 
-def _parts(
-    task: Task, points: Points, positive: Callable[[Leaf], BoolArray] | None = None
-) -> list[BoolArray]:
-    """Rows that a task tells of: where it counts, what counts there, and positives among them."""
-    found: list[BoolArray] = []
+def _fewest(task: Task, points: Points) -> int:
+    """The fewest rows that a task tells of: where it counts, and what counts there."""
+    rows = [len(points)]
     for leaf in dict.fromkeys(task.leaves()):
         inside = leaf.where.rows(points)
-        found.append(inside)
+        parts = [leaf.where]
         if isinstance(leaf, Coefficient):
-            found += _regressed(leaf, inside, points)
-        elif isinstance(leaf, Ratio):
-            found += _among(leaf, inside, points)
-            if positive is not None and leaf.among_positives:
-                found.append(inside & positive(leaf))
-    return found
-
-
-def _regressed(leaf: Coefficient, inside: BoolArray, points: Points) -> list[BoolArray]:
-    """Rows of every level, and those that alone have another value than most, in any column."""
-    found = [inside & level.where.rows(points) for level in leaf.levels_on(points)]
-    for column in leaf.columns_on(points):
-        values, place, often = np.unique(
-            column.quantity.of(points)[inside], return_inverse=True, return_counts=True
-        )
-        if values.size > 1 and 2 * often.max() > place.size:
-            others = inside.copy()
-            others[inside] = place != often.argmax()
-            found.append(others)
-    return found
-
-
-def _among(ratio: Ratio, inside: BoolArray, points: Points) -> list[BoolArray]:
-    what = ratio.quantity
-    return [inside & what.where.rows(points)] if isinstance(what, Indicator) else []
-
-
-def _fewest(parts: Sequence[Sequence[BoolArray]], n: int) -> list[int]:
-    """For every task the fewest of n rows that it, all rows and earlier tasks tell apart."""
-    found, before = [], [np.ones(n, dtype=bool)]
-    for own in parts:
-        counts = [n]
-        for part in own:
-            counts.append(int(part.sum()))
-            apart = [
-                int(np.sum(some)) for other in before for some in (part & ~other, other & ~part)
-            ]
-            counts += [count for count in apart if count]
-        found.append(min(counts))
-        before += own
-    return found
+            parts += [level.where for level in leaf.levels_on(points)]
+        elif isinstance(leaf, Ratio) and isinstance(leaf.quantity, Indicator):
+            parts.append(leaf.quantity.where)
+        rows += [int(np.sum(inside & part.rows(points))) for part in parts]
+    return min(rows)

@@ -255,10 +255,9 @@ def _estimates_of(
     first = next(iter(places.values()))
     kept = collected(
         [replace(estimates[k], task=asked[k]) for k in given],
-        first.labelled,
+        labelled,
         first.everyone,
         seed,
-        lambda leaf: outcome_of(labelled, leaf.label).y > 0,
     )
     told = tuple(replace(one, task=tasks[k]) for one, k in zip(kept.estimates, given, strict=True))
     return replace(kept, estimates=told, refused=refused.results())

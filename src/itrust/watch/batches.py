@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from itrust._core import AnyArray, Code, FloatArray, InputError, Setting, listed, stirred
-from itrust.data import Column, FileRows, Rows, Source, a_kind, checked_sample, clusters_in_files
+from itrust._core import Code, FloatArray, InputError, Setting, listed
+from itrust.data import (
+    FileRows,
+    Rows,
+    Source,
+    Words,
+    a_kind,
+    checked_sample,
+    clusters_in_files,
+    digest_of,
+    row_words,
+)
 from itrust.watch.bets import BatchRows
 from itrust.watch.components import CheckPanel
 from itrust.watch.results import BatchRecord, Segment
@@ -253,47 +261,6 @@ def _moment(value: object, at: object) -> str:
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
     return found.isoformat()
-
-
-Words = NDArray[np.uint64]
-
-
-def digest_of(parts: Iterable[Words]) -> str:
-    """One text for some rows."""
-    words = np.sort(np.concatenate([*parts, np.empty(0, dtype=np.uint64)]))
-    return hashlib.sha256(words.astype("<u8").tobytes()).hexdigest()[:32]
-
-
-def row_words(numbers: Iterable[tuple[str, FloatArray]], columns: Iterable[Column]) -> Words:
-    """A number for every row, made of all that the row holds."""
-    parts = [(f"number {name}", _of_numbers(values)) for name, values in numbers]
-    parts += [(f"column {column.name}", _of_column(column)) for column in columns]
-    total = np.zeros(parts[0][1].size, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for name, words in parts:
-            total += stirred(words ^ _word(name))
-        return stirred(total)
-
-
-def _of_numbers(values: AnyArray) -> Words:
-    same = np.asarray(values, dtype=np.float64) + 0.0  # minus 0 is 0
-    return np.where(np.isnan(same), np.nan, same).view(np.uint64)
-
-
-def _of_column(column: Column) -> Words:
-    if not column.is_category:
-        return _of_numbers(column.values)
-    words = np.array([*(_word(_text(level)) for level in column.levels), 0], dtype=np.uint64)
-    return words[column.values]
-
-
-def _text(level: Any) -> str:
-    return f"{type(level).__name__} {level}"
-
-
-def _word(text: str) -> np.uint64:
-    raw = hashlib.sha256(text.encode("utf-8", "backslashreplace")).digest()[:8]
-    return np.uint64(int.from_bytes(raw, "little"))
 
 
 def refuse_repeated(

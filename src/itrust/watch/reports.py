@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from itrust import __version__
 from itrust._core import Result, checked_choice, checked_count
 from itrust.tasks import TaskFinding
-from itrust.watch.disclosure import FewRows
+from itrust.watch.disclosure import ShownWatch
 from itrust.watch.results import (
     BatchRecord,
     LevelSoFar,
@@ -125,8 +125,8 @@ class WatchReport(Result):
         The models, one after the other.
     waiting : tuple of Waiting
         Rows that are to enter later.
-    min_cell : int
-        Fewest rows behind what is shown; 1 shows everything.
+    min_cell : int or None
+        Fewest rows behind what is shown; None: everything is shown as it is.
     withheld : int
         How many batches, numbers, findings and levels are not shown, because they would tell of
         fewer.
@@ -152,7 +152,7 @@ class WatchReport(Result):
     history: tuple[BatchRecord, ...]
     segments: tuple[Segment, ...]
     waiting: tuple[Waiting, ...] = ()
-    min_cell: int = 1
+    min_cell: int | None = None
     withheld: int = 0
     provenance: WatchProvenance | None = None
 
@@ -269,24 +269,21 @@ def number_finding(own: NumberSoFar) -> TaskFinding:
 def watch_report(
     watch: Watch,
     *,
-    min_cell: int = 1,
+    min_cell: int | None = None,
     waiting: Sequence[Waiting] = (),
     provenance: WatchProvenance | None = None,
 ) -> WatchReport:
     """Take of a watch what may be shown.
 
-    Left out is what would tell of fewer than `min_cell` rows: means and evidence of batches;
-    numbers whose conditions keep or leave out as few, or that as few positives carry; findings; and
-    levels, also where they would follow from others that are shown. An alarm is told in any case.
-    Not protected: reports of successive batches, and numbers with conditions that differ in a few
-    rows, can be subtracted from each other, so let each batch have `min_cell` rows or more.
+    With `min_cell`, whatever rests on fewer rows is left out, and all else carries a noise that
+    belongs to its batches, as `Audit.disclosed` says. An alarm is told in any case.
 
     Parameters
     ----------
     watch : Watch
         Not changed.
-    min_cell : int
-        Fewest rows behind what is shown; 1 shows everything.
+    min_cell : int or None
+        Fewest rows behind what is shown; None: everything is shown as it is.
     waiting : sequence of Waiting
         Rows that are to enter later.
     provenance : WatchProvenance, optional
@@ -297,20 +294,8 @@ def watch_report(
     WatchReport
         For text, page and files.
     """
-    rule = FewRows(checked_count(min_cell, "min_cell"))
     own = watch.present
-    history = tuple(rule.batch(record) for record in watch.history)
-    hidden = rule.hidden_rows(own)
-    numbers = tuple(rule.number(one, hidden) for one in watch.tasks)
-    findings, levels = watch.findings(), levels_so_far(watch)
-    shown_findings = rule.findings(findings)
-    shown_levels = rule.levels(levels, rule.hidden_rows(watch.running))
-    is_few = bool(own) and rule.is_few(own[-1].rows)
-    peak = own[-1].log_peak if own else watch.log_evalue
-    withheld = sum(rule.is_few(record.rows) for record in history)
-    withheld += sum(number_finding(one) is TaskFinding.WITHHELD for one in numbers)
-    withheld += len(findings) - len(shown_findings) + len(levels) - len(shown_levels)
-    return WatchReport(
+    report = WatchReport(
         on=tuple(name for name, *_ in watch.schema.columns),
         classes=watch.schema.classes,
         alpha=watch.alpha,
@@ -319,19 +304,44 @@ def watch_report(
         checks=sum(len(own.panel.checks) for own in watch.wealth),
         unchecked=watch.unchecked,
         alarm=watch.alarm,
-        log_evalue=math.nan if is_few else watch.log_evalue,
-        log_peak=math.nan if is_few else peak,
-        pvalue=None if is_few else watch.pvalue,
-        since=rule.onset(watch.since, rule.known(watch)),
-        findings=shown_findings,
-        levels=shown_levels,
-        numbers=numbers,
-        history=history,
-        segments=rule.segments(watch),
+        log_evalue=watch.log_evalue,
+        log_peak=own[-1].log_peak if own else watch.log_evalue,
+        pvalue=watch.pvalue,
+        since=watch.since,
+        findings=watch.findings(),
+        levels=levels_so_far(watch),
+        numbers=watch.tasks,
+        history=watch.history,
+        segments=watch.segments,
         waiting=tuple(waiting),
+        provenance=provenance,
+    )
+    if min_cell is None:
+        return report
+    return _disclosed(report, ShownWatch(watch, checked_count(min_cell, "min_cell")))
+
+
+def _disclosed(report: WatchReport, rule: ShownWatch) -> WatchReport:
+    """A report with the noise of its batches, and without what few rows carry."""
+    is_few = bool(rule.watch.present) and rule.is_few(rule.watch.present[-1].rows)
+    numbers = tuple(map(rule.number, report.numbers))
+    findings, levels = rule.findings(report.findings), rule.levels(report.levels)
+    withheld = sum(rule.is_few(record.rows) for record in report.history)
+    withheld += sum(number_finding(one) is TaskFinding.WITHHELD for one in numbers)
+    withheld += len(report.findings) - len(findings) + len(report.levels) - len(levels)
+    return replace(
+        report,
+        log_evalue=math.nan if is_few else rule.evidence(report.log_evalue),
+        log_peak=math.nan if is_few else rule.evidence(report.log_peak),
+        pvalue=None if is_few else report.pvalue,
+        since=rule.onset(report.since, rule.known),
+        findings=findings,
+        levels=levels,
+        numbers=numbers,
+        history=tuple(map(rule.batch, report.history)),
+        segments=rule.segments(),
         min_cell=rule.min_cell,
         withheld=withheld,
-        provenance=provenance,
     )
 
 

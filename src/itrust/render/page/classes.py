@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from itrust._core import printable
-from itrust.auditing import MIN_CELL, Audit, tone_of
+from itrust.auditing import Audit, tone_of
 from itrust.render.page.content import (
     TASK_TONES,
     refuse_undisclosed,
@@ -39,10 +39,7 @@ def classes_content(
 ) -> dict[str, Any]:
     """Gather what the page shows. Nothing is computed but where lines are drawn."""
     if isinstance(audit, Audit):
-        shown = audit
-        if min_cell is not None or audit.withheld is None:
-            shown = audit.disclosed(MIN_CELL if min_cell is None else min_cell)
-        found: Mapping[str, Any] = shown.to_dict()
+        found: Mapping[str, Any] = audit.disclosed(min_cell).to_dict()
     else:
         refuse_undisclosed(audit, min_cell)
         found = audit

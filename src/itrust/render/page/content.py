@@ -13,7 +13,7 @@ from typing import Any
 
 from itrust import __version__
 from itrust._core import InputError, counted, cut, printable
-from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
+from itrust.auditing import BAD, GOOD, OPEN, SCHEMA, Audit, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.page.overturning import overturning_content
 from itrust.render.page.population import population_content
@@ -91,9 +91,7 @@ def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
     if isinstance(audit, Audit):
-        if min_cell is None and audit.withheld is not None:
-            return audit.to_dict()
-        return audit.disclosed(MIN_CELL if min_cell is None else min_cell).to_dict()
+        return audit.disclosed(min_cell).to_dict()
     if not isinstance(audit, Mapping) or audit.get("schema") != SCHEMA:
         raise InputError(
             f"a page is made of an Audit, or of the dict that its to_dict() gives, not of a "
@@ -106,16 +104,10 @@ def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[st
 def refuse_undisclosed(audit: Mapping[str, Any], min_cell: int | None) -> None:
     """Raise on a dict that has been through less disclosure control than a page shall have."""
     hidden = audit.get("withheld")
-    least = None if min_cell is None else Disclosure(min_cell).min_cell
-    if hidden is None and least != 1:
+    if min_cell is not None and (hidden is None or hidden["min_cell"] < min_cell):
         raise InputError(
-            "this dict has not been through disclosure control; use "
-            "audit.disclosed(min_cell).to_dict(), or min_cell=1 to show everything"
-        )
-    if hidden is not None and least is not None and least > hidden["min_cell"]:
-        raise InputError(
-            f"this dict has been through disclosure control with min_cell={hidden['min_cell']}, "
-            f"not {least}; use audit.disclosed({least}).to_dict()"
+            f"this dict has not been through disclosure control with min_cell={min_cell}; use "
+            f"disclosed({min_cell}).to_dict()"
         )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from itrust._core import InputError, printable, rounded, write_whole
 from itrust.auditing import BAD, FAIR, GOOD
-from itrust.render.page.content import shortened, tidy, versions
+from itrust.render.page.content import refuse_undisclosed, shortened, tidy, versions
 from itrust.render.page.html import assembled
 from itrust.render.page.population import population_content
 from itrust.render.page.words import MINUS
 from itrust.render.text.tasks import INSIDE, NONE, OUTSIDE, WAYS
-from itrust.tasks import MAX_NEW, MAX_UNLIKE, MIN_CELL, SCHEMA, TaskEstimates
+from itrust.tasks import MAX_NEW, MAX_UNLIKE, SCHEMA, TaskEstimates
 
 TONES = {NONE: BAD, OUTSIDE: FAIR, INSIDE: GOOD}
 MARGIN = 0.04  # of a picture, on either side
@@ -72,23 +72,13 @@ def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _facts(found: TaskEstimates | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
     if isinstance(found, TaskEstimates):
-        if min_cell is None and found.min_cell > 1:
-            return found.to_dict()
-        return found.disclosed(MIN_CELL if min_cell is None else min_cell).to_dict()
+        return found.disclosed(min_cell).to_dict()
     if not isinstance(found, Mapping) or found.get("schema") != SCHEMA:
         raise InputError(
             f"a page is made of TaskEstimates, or of the dict that their to_dict() gives, not of a "
             f"{type(found).__name__}"
         )
-    asked = min_cell or MIN_CELL
-    hidden = found.get("withheld") or {"min_cell": 1}
-    if min_cell is None and found.get("withheld"):
-        return found
-    if hidden["min_cell"] < asked:
-        raise InputError(
-            f"this dict has not been through disclosure control with min_cell={asked}; use "
-            f"found.disclosed({asked}).to_dict(), or min_cell=1 to show everything"
-        )
+    refuse_undisclosed(found, min_cell)
     return found
 
 

@@ -41,13 +41,12 @@ def write(
     Parameters
     ----------
     audit : Audit or dict
-        What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
+        What was found, or `audit.to_dict()` as it was kept in a file.
     path : str or path
         Where to write; written whole or not at all.
     min_cell : int, optional
-        Fewest rows behind anything that is shown; default: what disclosure control was applied
-        with, otherwise 10. A larger one applies it again to an `Audit`; a dict that it was not
-        applied to with as many is refused, unless `min_cell` is 1.
+        Applies disclosure control first, as `Audit.disclosed` does; a dict that it was not applied
+        to with as many rows is refused. Default: the audit is shown as it is.
 
     Returns
     -------
@@ -71,7 +70,7 @@ def page(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> st
     Parameters
     ----------
     audit : Audit or dict
-        What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
+        What was found, or `audit.to_dict()` as it was kept in a file.
     min_cell : int, optional
         As for `write`.
 

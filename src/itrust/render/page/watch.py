@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from itrust._core import InputError, counted, printable, rounded, write_whole
-from itrust.auditing import BAD, FAIR, MIN_CELL, OPEN
+from itrust.auditing import BAD, FAIR, OPEN
 from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import assembled, own_file
 from itrust.render.page.words import MINUS
@@ -31,7 +31,7 @@ def write_watch(
     found: Watch | WatchReport | Mapping[str, Any],
     path: str | os.PathLike[str],
     *,
-    min_cell: int = MIN_CELL,
+    min_cell: int | None = None,
 ) -> Path:
     """Write the page about a watch: one HTML file that needs no network.
 
@@ -41,8 +41,8 @@ def write_watch(
         The watch, what of it may be shown, or the dict of the latter.
     path : str or path
         Where to write; written whole or not at all.
-    min_cell : int
-        Fewest rows behind what is shown of a `Watch`; reports have theirs.
+    min_cell : int, optional
+        Fewest rows behind what is shown of a `Watch`; reports have theirs. Default: all is shown.
 
     Returns
     -------
@@ -52,14 +52,16 @@ def write_watch(
     return write_whole(Path(path), watch_page(found, min_cell=min_cell))
 
 
-def watch_page(found: Watch | WatchReport | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> str:
+def watch_page(
+    found: Watch | WatchReport | Mapping[str, Any], *, min_cell: int | None = None
+) -> str:
     """Make the page as text.
 
     Parameters
     ----------
     found : Watch, WatchReport or dict
         As for `write_watch`.
-    min_cell : int
+    min_cell : int, optional
         As for `write_watch`.
 
     Returns
@@ -72,7 +74,7 @@ def watch_page(found: Watch | WatchReport | Mapping[str, Any], *, min_cell: int 
 
 
 def watch_content(
-    found: Watch | WatchReport | Mapping[str, Any], *, min_cell: int = MIN_CELL
+    found: Watch | WatchReport | Mapping[str, Any], *, min_cell: int | None = None
 ) -> dict[str, Any]:
     """Gather what the page shows, with the places of all marks.
 
@@ -80,7 +82,7 @@ def watch_content(
     ----------
     found : Watch, WatchReport or dict
         As for `write_watch`.
-    min_cell : int
+    min_cell : int, optional
         As for `write_watch`.
 
     Returns
@@ -132,7 +134,9 @@ def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {**tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
 
 
-def _facts(found: Watch | WatchReport | Mapping[str, Any], min_cell: int) -> Mapping[str, Any]:
+def _facts(
+    found: Watch | WatchReport | Mapping[str, Any], min_cell: int | None
+) -> Mapping[str, Any]:
     if isinstance(found, Watch):
         return watch_report(found, min_cell=min_cell).to_dict()
     if isinstance(found, WatchReport):

@@ -374,22 +374,25 @@ def _footnotes(audit: Audit) -> list[str]:
         f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed "
         f"{audit.seed}, {seconds(audit.elapsed)}"
     )
-    hidden = audit.withheld
-    withheld = []
-    if hidden is not None and hidden.total:
-        rest = "rests" if hidden.total == 1 else "rest"
-        few = f"{rest} on fewer than {hidden.min_cell} rows or would give such away"
-        withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
-        names = [class_words(part.name) for part in audit.parts if part.rows is None]
-        if names:
-            few = f"one of them or more has fewer than {hidden.min_cell} rows"
-            withheld.append(f"rows and rates of {' and '.join(names)} are withheld: {few}")
+    withheld = _withheld(audit)
     notes = list(audit.test.notes)
     if not audit.classes:  # those on the search of slices
         known = {*notes, *audit.diagnosis.bias.notes}
         notes += [note for note in audit.diagnosis.slices.notes if note not in known]
     together = [FAMILY] if audit.classes else [TASKS] if audit.tasks else []
     return [*together, SIGN, made, *withheld, *noted(notes).lines]
+
+
+def _withheld(audit: Audit) -> list[str]:
+    """What disclosure control did, where it was applied."""
+    if audit.withheld is None:
+        return []
+    rows, total = audit.withheld.min_cell, audit.withheld.total
+    gone = f"; {counted(total, 'result')} on fewer than {rows} rows withheld" if total else ""
+    names = [class_words(part.name) for part in audit.parts if part.rows is None]
+    told = f"rows and rates of {' and '.join(names)} are withheld: fewer than {rows} each"
+    noise = f"counts and rates carry a noise that belongs to their rows{gone}"
+    return [noise, *([told] if names else [])]
 
 
 def _overall(audit: Audit) -> str:

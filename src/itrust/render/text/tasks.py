@@ -209,7 +209,7 @@ def task_sentence(result: TaskResult) -> str:
 def _reason(result: TaskResult) -> str:
     size = result.tolerance
     if result.withheld is not None:
-        return f"it rests on fewer than {result.withheld} rows, or would tell of so few"
+        return f"it rests on fewer than {result.withheld} rows"
     if result.finding is TaskFinding.SAFE:
         return f"its bias lies within the tolerance of {size:g}"
     if result.finding is TaskFinding.BIASED:
@@ -430,7 +430,7 @@ def _(result: TaskEstimates) -> Document:
     ]
     if result.withheld:
         names = ", ".join(spelt(str(task)) for task in result.withheld)
-        left.append(f"withheld, for they would tell of fewer than {result.min_cell} rows: {names}")
+        left.append(f"withheld, for they rest on fewer than {result.min_cell} rows: {names}")
     return Document(
         f"{counted(len(result), 'number')} for {rows}, from {looked.n:,} labelled rows",
         [

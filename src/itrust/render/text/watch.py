@@ -315,8 +315,8 @@ def _before(report: WatchReport) -> str:
 def withheld_words(report: WatchReport) -> str:
     """Say how much is not shown, and why."""
     return (
-        f"withheld: {report.withheld:,} of the batches, numbers, findings and levels, which would "
-        f"tell of fewer than {report.min_cell} rows"
+        f"withheld: {report.withheld:,} of the batches, numbers, findings and levels, which "
+        f"rest on fewer than {report.min_cell} rows"
     )
 
 

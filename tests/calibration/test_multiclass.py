@@ -50,8 +50,8 @@ def test_the_level_is_exact():
 
 def test_draws_are_categorical_and_shared():
     s = three(400)
-    (chunk,) = s.one_class(0).chunks(400)
-    drawn = [Categorical(s.p).of_class(k).draw(chunk, range(300), 7) for k in range(3)]
+    codes = Categorical().codes(range(400), range(300), 7, s.p)
+    drawn = [codes == k for k in range(3)]
     np.testing.assert_array_equal(sum(d.astype(int) for d in drawn), 1)
     rates = np.column_stack([d.mean(axis=1) for d in drawn])
     z = (rates - s.p) / np.sqrt(s.p * (1 - s.p) / 300)
@@ -61,10 +61,9 @@ def test_draws_are_categorical_and_shared():
 
 def test_classes_of_probability_zero_are_never_drawn():
     p = np.array([[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    s = MulticlassSample([0, 2, 0], p)
-    (chunk,) = s.one_class(0).chunks(3)
+    codes = Categorical().codes(range(3), range(2000), 1, p)
     for k in range(3):
-        drawn = Categorical(p).of_class(k).draw(chunk, range(2000), 1)
+        drawn = codes == k
         assert not drawn[p[:, k] == 0].any()
         assert drawn[p[:, k] == 1].all()
 
@@ -82,7 +81,7 @@ def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     form = joint_form(s.extract(s.n), 1.0)
     gram = form.kernel.gram(joint_points(s, form.names)).block(slice(None), slice(None))
     np.fill_diagonal(gram, 0.0)
-    codes = Categorical(s.p).codes(range(200), range(6000), 0)
+    codes = Categorical().codes(range(200), range(6000), 0, s.p)
     e = [(codes == k) - s.p[:, k, None] for k in range(3)]
     sums = sum(np.einsum("ib,ib->b", one, gram @ one) for one in e)
     assert sums.std() == pytest.approx(joint.sd, rel=0.05)
@@ -243,7 +242,7 @@ def test_impossible_labels_refute_their_class_and_the_one_that_was_certain():
     """Class 2 has probability 0 in a row that has it, class 0 had 1 there; class 1 is as said."""
     rng = np.random.default_rng(0)
     p = rng.dirichlet([2, 2, 2], 300)
-    y = Categorical(p).codes(range(300), range(1), 4)[:, 0].astype(int)
+    y = Categorical().codes(range(300), range(1), 4, p)[:, 0].astype(int)
     p[7], y[7] = [1.0, 0.0, 0.0], 2
     found = it.multiclass_test(MulticlassSample(y, p, {"x": rng.normal(size=300)}), draws=39, rng=0)
     assert [own.unadjusted_pvalue == 1 / 40 for own in found.classes] == [True, False, True]
@@ -257,7 +256,7 @@ def test_impossible_labels_refute_their_class_and_the_one_that_was_certain():
 def test_pairs_of_classes_that_are_left_out_are_told():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(11), 400)
-    y = Categorical(p).codes(range(400), range(1), 4)[:, 0]
+    y = Categorical().codes(range(400), range(1), 4, p)[:, 0]
     many = MulticlassSample(np.array(list("abcdefghijk"))[y], p, classes=list("abcdefghijk"))
     (told,) = [n for n in it.multiclass_test(many, draws=9, rng=0).notes if "contrasted" in n]
     assert told.startswith("45 of 55 pairs of classes are contrasted, those that the model gives")
@@ -314,7 +313,7 @@ def test_a_class_that_is_taken_for_another_is_named_with_the_group():
 def test_contrasts_have_their_null_law():
     s = confused(600, 3)
     checks = checks_of(s, 2_999)
-    table = class_scores(checks, Categorical(s.p), 2_999, 1)
+    table = class_scores(checks, Categorical(), 2_999, 1)
     drawn = table.standardised[:, 1:]
     pairs, vectors = drawn[table.pairs], drawn[table.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
@@ -328,7 +327,7 @@ def test_contrasts_have_their_null_law():
 def test_contrasts_equal_the_sums_over_rows():
     s = confused(300, 4)
     checks = checks_of(s, 9)
-    table = class_scores(checks, Categorical(s.p), 9, 1)
+    table = class_scores(checks, Categorical(), 9, 1)
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
@@ -422,7 +421,7 @@ def in_clusters(n=120, seed=0, rare=0.0, **settings):
     base, units = three(n, seed), np.repeat(np.arange(n // 4), 4)
     p = base.p * np.array([1, 1, 1 - rare])
     p /= p.sum(axis=1, keepdims=True)
-    y = Categorical(p).codes(range(n), range(1), seed)[:, 0]
+    y = Categorical().codes(range(n), range(1), seed, p)[:, 0]
     x = base.one_class(0).columns[0].values
     return MulticlassSample(y, p, x, cluster=units, classes=[0, 1, 2], **settings)
 

@@ -98,12 +98,6 @@ def test_a_draw_depends_on_its_row_and_its_number_alone(first, rows, begun, draw
     whole = null.codes(range(200), range(170), 3)
     part = null.codes(range(first, first + rows), range(begun, begun + draws), 3)
     np.testing.assert_array_equal(part, whole[first : first + rows, begun : begun + draws])
-    of_one = null.of_class(1)
-    chunk = type("Rows", (), {"rows": range(first, first + rows)})
-    found = of_one.draw(chunk, range(begun, begun + draws), 3)
-    np.testing.assert_array_equal(found, part == 1)
-    assert not of_one.exact
-    assert Categorical(many()).of_class(1).exact
 
 
 @pytest.mark.parametrize(
@@ -136,7 +130,7 @@ def test_a_rare_class_that_comes_in_clusters_is_seen_beside_frequent_ones_that_d
 def test_weights_that_count_alike_rows_more_keep_more_correlations():
     p, units = np.tile([0.4, 0.3, 0.3], (400, 1)), np.repeat(np.arange(100), 4)
     alike = CategoricalCopula.alike(p, units, 1.0).codes(range(400), range(1), 2)[:, 0]
-    alone = Categorical(p).codes(range(400), range(1), 2)[:, 0]
+    alone = Categorical().codes(range(400), range(1), 2, p)[:, 0]
     heavy = units < 20
     y = np.where(heavy, alike, alone)
     plain = compatible_class_correlations(p, units, y, None, 0)

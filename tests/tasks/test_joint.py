@@ -112,7 +112,7 @@ def test_sums_over_draws_are_those_of_a_double_loop():
     redraws = part.redraws
     ((found,),) = run_together(redraws.engine, redraws.survey, [part], redraws.null, draws, seed)
     leaves, fits = part.constants.leaves, part.constants.fits
-    codes = Categorical(s.p).codes(range(60), range(draws), seed)
+    codes = Categorical().codes(range(60), range(draws), seed, s.p)
     everyone = [s.codes, *codes.T.astype(int)]
     points, ones = s.points, np.ones(60)
     lean = [fit.lean(fit.read(points, ones), ones) for fit in fits]

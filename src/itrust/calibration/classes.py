@@ -187,7 +187,7 @@ class ClassDrawing:
             return cls(Categorical())
         alone = sample.design.rows_are_independent
         if isinstance(null, Bernoulli) or (null is None and alone):
-            return cls(Categorical(sample.predictions))
+            return cls(Categorical())
         if alone or not (null is None or isinstance(null, Rademacher | Copula)):
             raise InputError(
                 "several classes take Bernoulli(), which redraws classes row by row, or "

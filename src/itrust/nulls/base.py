@@ -561,15 +561,10 @@ class CategoryDraws(ABC):
     keeps_clusters: ClassVar[bool] = False
 
     @abstractmethod
-    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
-        """Draw classes of some rows."""
-
-    def of_class(self, code: int) -> OneCategory:
-        """Give the null of one class against the rest, with the same draws."""
-        return OneCategory(self, code)
+    def codes(self, rows: range, draws: range, seed: int, p: FloatArray) -> AnyArray:
+        """Draw classes of some rows, which have these probabilities."""
 
 
-@dataclass(frozen=True, eq=False)
 class Categorical(CategoryDraws):
     """Redraw the class of every row from its probabilities.
 
@@ -577,35 +572,11 @@ class Categorical(CategoryDraws):
     that belongs to (seed, row, draw) falls into one of them.
     """
 
-    p: FloatArray | None = field(default=None, repr=False)
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "classes redrawn from their probabilities"
 
-    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
-        if p is None:
-            assert self.p is not None
-            p = self.p[rows.start : rows.stop]
+    def codes(self, rows: range, draws: range, seed: int, p: FloatArray) -> AnyArray:
         return _fallen(class_edges(p), rows, draws, seed)
-
-
-@dataclass(frozen=True, eq=False)
-class OneCategory(RowwiseNull):
-    """Whether a redrawn class is a given one."""
-
-    categories: CategoryDraws = field(repr=False)
-    code: int
-    meaning: ClassVar[str] = Categorical.meaning
-
-    @property
-    def exact(self) -> bool:  # type: ignore[override]
-        """Whether the p-value is valid at every sample size."""
-        return self.categories.exact
-
-    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
-        return np.asarray(self.categories.codes(chunk.rows, draws, seed) == self.code)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"null": type(self.categories).__name__, "exact": self.exact}
 
 
 def class_edges(p: FloatArray) -> FloatArray:

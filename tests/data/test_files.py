@@ -281,7 +281,7 @@ def test_dropped_rows_are_told_and_rows_keep_their_numbers(tmp_path):
     file = write(rows, tmp_path / "a.parquet")
     r = it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
     assert r.n == 2297
-    assert "left out 703 rows with missing values" in r.notes
+    assert "left out 703 rows of 3,000 with missing values: 703 lack 'income'" in r.notes
     file = write(broken(rows, "p", 100, 1.5), tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b.parquet: prob must lie in \[0, 1\]; row 100 has 1.5"):
         it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)

@@ -371,12 +371,11 @@ class Batch:
     rows: pa.RecordBatch
     snapshot: Snapshot
     numbers: IntArray | None = None
-    dropped: int = 0
 
     def split(self, rows: int) -> tuple[Batch, Batch]:
         """The first rows, and the others."""
         numbers = np.arange(self.rows.num_rows) if self.numbers is None else self.numbers
-        first = replace(self, rows=self.rows.slice(0, rows), numbers=numbers[:rows], dropped=0)
+        first = replace(self, rows=self.rows.slice(0, rows), numbers=numbers[:rows])
         return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
 
     @contextmanager

@@ -312,20 +312,10 @@ class FileRows:
 
     def chunks(self, size: int) -> Iterator[Any]:
         """Read all rows in order, checked as they come; chunks end at multiples of `size`."""
-        last: Rows | None = None  # until it is known what was left out after it
-        left_out = 0
         for window in self._windows(size * max(1, WINDOW_ROWS // size)):
-            left_out += window.counts.left_out
-            if not window.rows:
-                continue
-            rows = window.read(self)
-            for some in window.cut(size):
-                if last is not None:
-                    yield last
-                last = rows.cut(some, rows.weights).replaced(left_out=left_out)
-                left_out = 0
-        if last is not None:
-            yield last.replaced(left_out=last.left_out + left_out)
+            if window.rows:
+                rows = window.read(self)
+                yield from (rows.cut(some, rows.weights) for some in window.cut(size))
 
     def _windows(self, size: int) -> Iterator[Window]:
         """Rows in stretches that end at multiples of `size`: sums are as in memory to the bit."""
@@ -333,8 +323,6 @@ class FileRows:
         batches: list[Batch] = []
         held, counts = 0, SelectionCounts()
         last = None if self.rows is None else self.rows.stop
-        # Where a piece ends with its parts, rows that are left out may follow, which are its own.
-        more = self.parts is not None and self.parts[-1].start + (self.parts[-1].rows or 0) != last
         for batch, own in self._batches():
             if self.rows is not None and first < self.rows.start:  # those of another machine
                 skipped, batch = batch.split(self.rows.start - first)
@@ -352,7 +340,7 @@ class FileRows:
                 if some.rows.num_rows == room:
                     yield Window(first, tuple(batches), counts)
                     first, batches, held, counts = first + held, [], 0, SelectionCounts()
-            if first + held == last and more:
+            if first + held == last:
                 break
         if held or counts.n:
             yield Window(first, tuple(batches), counts)
@@ -412,9 +400,10 @@ class FileRows:
         counts = reduce(SelectionCounts.plus, [piece.counts for piece in found])
         rounded = sum(piece.rounded[0] for piece in found), max(p.rounded[1] for p in found)
         odd = odd_rows(some, census.labels, not census.uncertain, some.predictions, some.columns)
-        said = [*self.selection.notes(counts), *rounding_note(*rounded), *design_notes(some.design)]
-        notes, levels = tuple(dict.fromkeys([*said, *odd])), some.with_all_levels(census)
-        return Extract(self, levels, drawn, some.weights, census, parts, runs, notes)
+        selected, levels = tuple(self.selection.notes(counts)), some.with_all_levels(census)
+        said = [*selected, *rounding_note(*rounded), *design_notes(some.design), *odd]
+        notes = tuple(dict.fromkeys(said))
+        return Extract(self, levels, drawn, some.weights, census, parts, runs, notes, selected)
 
     def pilot(self, size: int) -> Pilot:
         """Random rows of all files (which may be sorted), without labels, from one pass."""
@@ -425,7 +414,8 @@ class FileRows:
         drawn, table = self._chosen(found, size)
         rows = self.without_label()._read(table)
         counts = reduce(SelectionCounts.plus, [piece.counts for piece in found])
-        return Pilot(rows.points, rows.weights, counts.kept, drawn, counts.left_out)
+        notes = tuple(self.selection.notes(counts))
+        return Pilot(rows.points, rows.weights, counts.kept, drawn, counts.left_out, notes)
 
     def _chosen(self, found: Sequence[ChosenRows], size: int) -> tuple[FloatArray, pa.Table]:
         """The rows with the smallest tickets, which are at least as many as are needed."""

@@ -67,8 +67,6 @@ class Rows:
         Which rows share the value of a column that has no role.
     first : int
         The number of the first row in the whole, where these are some of more rows.
-    left_out : int
-        Rows of a file just before these that lack something.
     other_labels : frozenset
         Labels of rows of a file that count as 0.
     """
@@ -85,7 +83,6 @@ class Rows:
     folds: int = 0
     units: tuple[Units, ...] = ()
     first: int = 0
-    left_out: int = 0
     other_labels: frozenset[Any] = frozenset()
 
     several: ClassVar[bool] = False  # whether there are several classes

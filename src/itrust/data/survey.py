@@ -44,6 +44,7 @@ class Pilot:
     n: int
     tickets: FloatArray = field(default_factory=lambda: np.empty(0))
     dropped: int = 0
+    notes: tuple[str, ...] = ()  # of rows that are not among them
     joint: FloatArray | None = None  # variances for several classes at once
 
     @property
@@ -63,7 +64,8 @@ class Pilot:
         if self.tickets.size <= size:
             return self
         rows = smallest_tickets(self.tickets, size)
-        return replace(self.take(rows), n=self.n, tickets=self.tickets[rows])
+        own = self.take(rows)
+        return replace(own, n=self.n, tickets=self.tickets[rows], notes=self.notes)
 
     def take(self, rows: Any) -> Pilot:
         """Keep some of the rows at hand; the others no longer count."""
@@ -182,6 +184,7 @@ class Extract:
     parts: tuple[FilePart, ...] = ()
     runs: Any = None
     notes: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()  # of these notes, those on rows that were left out
 
     @property
     def n(self) -> int:
@@ -200,7 +203,8 @@ class Extract:
 
     def pilot(self, size: int) -> Pilot:
         """Choose random rows of the whole without labels; no further pass is made."""
-        return Pilot(self.some.points, self.weights, self.n, self.tickets).first(size)
+        rows = Pilot(self.some.points, self.weights, self.n, self.tickets, notes=self.selected)
+        return rows.first(size)
 
     def only(self, names: Sequence[str]) -> Extract:
         """Keep some covariates."""

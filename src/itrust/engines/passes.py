@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
-from itrust._core import Advance, AnyArray, FloatArray, InputError, IntArray, counted, listed
+from itrust._core import Advance, AnyArray, FloatArray, InputError, IntArray, listed
 from itrust.data import Rows, called_impossible
 from itrust.nulls import CategoryDraws, Null, Rademacher, RowwiseNull
 
@@ -309,7 +309,6 @@ class Tally(Additive):
     impossible: int
     certain: int
     other_labels: frozenset[Any] = frozenset()
-    dropped: int = 0
 
     @classmethod
     def of(cls, chunk: Rows, w: FloatArray) -> Tally:
@@ -327,7 +326,6 @@ class Tally(Additive):
             impossible=int(np.count_nonzero(never.any(axis=0))),
             certain=int(np.count_nonzero(((p == 0) | (p == 1)).all(axis=1))),
             other_labels=chunk.other_labels,
-            dropped=chunk.left_out,
         )
 
     @property
@@ -349,8 +347,6 @@ class Tally(Additive):
     def notes(self) -> tuple[str, ...]:
         """Data-quality notes that need a whole pass over rows in files, of one outcome."""
         said, positives = [], int(self.positives[0])
-        if self.dropped:
-            said.append(f"left out {counted(self.dropped, 'row')} with missing values")
         if len(self.other_labels) > 1:
             others = listed(sorted(self.other_labels, key=str))
             said.append(f"all labels but the positive one ({others}) count as 0")

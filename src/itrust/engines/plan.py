@@ -61,7 +61,7 @@ class Survey:
         """Data-quality notes: those of the source, and about the columns of pilot rows."""
         if self.source.in_memory is not None:
             return self.source.notes
-        return (*self.source.notes, *covariate_notes(self.points))
+        return (*self.source.notes, *self.rows.notes, *covariate_notes(self.points))
 
 
 def weight_unit(pilot: Pilot) -> float:

@@ -385,9 +385,6 @@ def test_what_is_not_for_several_classes_is_refused_in_a_sentence(settings, mess
 class Remote(Engine):
     """An engine that is none of ours."""
 
-    def survey(self, source, min_rows=0):
-        return Auto().survey(source, min_rows)
-
     def _plan(self, survey, kernel, purpose): ...
 
     def _pass(self, survey, job):

@@ -123,15 +123,12 @@ def test_no_module_outside_the_package_asks_which_engine_it_has():
     assert asked == []
 
 
-def test_an_engine_of_ones_own_takes_three_methods(town):
+def test_an_engine_of_ones_own_takes_two_methods(town):
     """Another way to pass over the rows is one class."""
 
     class Patient(Engine):
         def __init__(self):
             self.passes = 0
-
-        def survey(self, source, min_rows=0):
-            return Factor().survey(source, min_rows)
 
         def _plan(self, survey, kernel, purpose):
             return Factor().plan(survey, kernel, purpose)

@@ -151,7 +151,7 @@ def prepared_test(
         )
     if not isinstance(kernel, LocalKernel | Dictionary | Mapping | None):
         raise InputError(WRONG_KERNEL, argument="kernel", value=kernel)
-    survey = chosen.survey(source, PILOT_ROWS)
+    survey = chosen.survey(source)
     if isinstance(kernel, Dictionary | Mapping) or (kernel is None and is_rowwise):
         prepared = planned_test(chosen, survey, null, draws, kernel)
     else:
@@ -167,8 +167,7 @@ def planned_test(
     engine: Engine, survey: Survey, null: Null, draws: int, checks: Checks | None = None
 ) -> Prepared:
     """Prepare the checks of a test over a dictionary; no label is looked at."""
-    dictionary, default = as_dictionary(checks, survey), resolved_kernel(None, survey)
-    return prepare(survey, engine, dictionary, null, draws, default)
+    return prepare(survey, engine, as_dictionary(checks, survey), null, draws)
 
 
 def result_of_laws(

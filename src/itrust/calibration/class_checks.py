@@ -417,7 +417,6 @@ def joint_form(extract: Extract, unit: float, factor: Factor | None = None) -> J
             tolerance=asked.tolerance or JOINT.tolerance or 0.0,
             max_rank=asked.max_rank,
             certified=False,
-            rng=np.random.default_rng(0),
         )
         form = JointForm(kernel, plan, None, names, unit)
     sd, skewness = _null_law(extract, form)

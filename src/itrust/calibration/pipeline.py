@@ -123,17 +123,13 @@ class Prepared:
 
 
 def prepare(
-    survey: Survey,
-    engine: Engine,
-    dictionary: Dictionary,
-    null: Null,
-    draws: int,
-    default: LocalKernel,
+    survey: Survey, engine: Engine, dictionary: Dictionary, null: Null, draws: int
 ) -> Prepared:
     """Choose features, landmarks and plans for many checks, without labels."""
     names = survey.source.names
     for name in dictionary.covariates:
         place_of(name, names, "the dictionary reads {value}, which the sample lacks; {guess}")
+    default = LocalKernel().resolve(survey.points)
     made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
     work = float(survey.n) * bank.width * (1 + draws)

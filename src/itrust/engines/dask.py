@@ -119,10 +119,10 @@ class Dask(Engine):
         """None where none was asked for, so that numbers are those of engine="auto"."""
         return None if self.factor == Factor() else self.factor
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+    def survey(self, source: Source) -> Survey:
         # The workers count rows and choose random ones.
         scan = _checked(source)
-        size = max(self.factor.pilot, min_rows, POINTS)
+        size = max(self.factor.pilot, POINTS)
         with scan.file_set.same_files(), self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)
             max_ticket = min(1.0, 4 * size / max(counts.kept, 1))  # so that few rows travel

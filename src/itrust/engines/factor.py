@@ -126,7 +126,6 @@ class Factor(Engine):
                 tolerance=asked.tolerance or TOLERANCE,
                 max_rank=asked.max_rank,
                 certified=purpose.is_main,
-                rng=np.random.default_rng(0),
             )
         return replace(made, unit=survey.unit)  # one for all works of a pass
 
@@ -186,7 +185,6 @@ def make_plan(
     tolerance: float,
     max_rank: int,
     certified: bool = True,
-    rng: np.random.Generator,
 ) -> LowRankPlan:
     """Choose landmarks among the pilot rows until the certificate is below the tolerance.
 
@@ -196,7 +194,7 @@ def make_plan(
     cut off: as far as the certificate allows, or until their own null standard deviation is the
     tolerance times that of the whole, which is far more of them.
     """
-    points = pilot.points
+    points, rng = pilot.points, np.random.default_rng(0)
     gram = kernel.gram(points)
     smooth, match = split_match(gram)
     codes = np.zeros(len(points), dtype=np.int64) if match is None else match.left

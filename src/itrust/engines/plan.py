@@ -36,9 +36,9 @@ class Survey:
     parts: tuple[FilePart, ...] = ()
 
     @classmethod
-    def of(cls, source: Source, size: int, min_rows: int = 0) -> Survey:
+    def of(cls, source: Source, size: int) -> Survey:
         """Choose random rows on this machine."""
-        rows = source.pilot(max(size, min_rows, POINTS))
+        rows = source.pilot(max(size, POINTS))
         return cls(source, rows, rows.first(size))
 
     @property
@@ -354,22 +354,20 @@ class Engine(ABC):
         """The `Factor` that makes a kernel which several outcomes share; None: the default."""
         return None
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+    def survey(self, source: Source) -> Survey:
         """Count the rows and choose random ones, in one pass where they are in files.
 
         Parameters
         ----------
         source : Source
             Rows in memory or in files.
-        min_rows : int
-            Choose at least so many rows, where there are as many.
 
         Returns
         -------
         Survey
             What the other methods take.
         """
-        return Survey.of(source, self._pilot, min_rows)
+        return Survey.of(source, self._pilot)
 
     def extract(
         self, source: Source, size: int | None = None, advance: Advance | None = None

@@ -70,12 +70,12 @@ class Tiles(Engine):
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+    def survey(self, source: Source) -> Survey:
         if source.in_memory is None:
             problem = "tiles need a Sample in memory; use scan.load() or {auto}"
             auto = {"auto": Setting("engine", "auto")}
             raise InputError(problem, argument="engine", value=self, details=auto)
-        return super().survey(source, min_rows)
+        return super().survey(source)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> TiledPlan:  # noqa: ARG002
         sample = survey.source.in_memory

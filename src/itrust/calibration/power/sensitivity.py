@@ -32,14 +32,8 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
-from itrust.calibration.adaptive import (
-    PILOT_ROWS,
-    Checks,
-    as_dictionary,
-    checked_draws,
-    resolved_kernel,
-)
-from itrust.calibration.pipeline import Prepared, Scores, prepare, score
+from itrust.calibration.adaptive import PILOT_ROWS, Checks, checked_draws, planned_test
+from itrust.calibration.pipeline import Prepared, Scores, score
 from itrust.calibration.power.clusters import Clustering, ClusterNoise
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
 from itrust.data import Everywhere, Points, Predicate, Rows, Sample, Scan, cut_of
@@ -228,9 +222,7 @@ class Sensitivity:
         """Prepare the test that `klce_test` would make, and run its draws."""
         chosen, draws, seed = as_engine(engine), checked_draws(draws), as_seed(rng)
         _allowed(alpha, power, draws)
-        survey = chosen.survey(sample, PILOT_ROWS)
-        default, dictionary = resolved_kernel(None, survey), as_dictionary(checks, survey)
-        prepared = prepare(survey, chosen, dictionary, Bernoulli(), draws, default)
+        prepared = planned_test(chosen, chosen.survey(sample), Bernoulli(), draws, checks)
         return cls(prepared, None, alpha, power, draws, seed, clustering)
 
     def _choose_rows(self) -> None:

@@ -225,7 +225,7 @@ def test_what_workers_cannot_do_with_several_classes_is_one_sentence(client, cla
     rows, engine = scan_of_classes(classes), Dask(client)
     refused = [
         (rows.load(), {}, "Dask tests several classes from files"),
-        (rows, {"kernel": KERNEL}, "kernel of one's own"),
+        (rows, {"kernel": KERNEL}, "a kernel is for one class"),
         (rows, {"null": nulls.Bernoulli()}, "null of one's own"),
         (scan_of_classes(classes, strata="region", on=["age"]), {}, "tested in memory"),
         (scan_of_classes(classes, prob={"a": "p_a", "b": "p_b"}), {}, r"one_class\('b'\)"),

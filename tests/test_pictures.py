@@ -7,7 +7,6 @@ import matplotlib as mpl
 import pytest
 
 from doc_blocks import DOCS, PICTURE, README, ROOT, blocks_of, look_alike, pictures_of_the_code
-from itrust.overturn import NumberRobustness
 from itrust.render.figures.forests import dots_of
 from itrust.render.figures.style import paint
 from itrust.watch import Watch
@@ -86,7 +85,7 @@ def test_every_picture_says_what_it_shows():
 
 def test_the_reference_shows_a_picture_of_every_kind_of_result():
     text = PAGES["reference/figures.md"].read_text()
-    for kind in set(paint.registry) - {*dots_of.registry, object, NumberRobustness, Watch}:
+    for kind in set(paint.registry) - {*dots_of.registry, object, Watch}:
         assert f"**[{kind.__name__}]" in text, kind
 
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from itrust._core import InputError
 from itrust.calibration import CalibrationResult, ReliabilityCurve, Validation
 from itrust.data import Sample
-from itrust.overturn import NumberRobustness, NumberTipping, Robustness, Tipping
+from itrust.overturn import Robustness, Tipping
 from itrust.render.figures.style import (
     FAINT,
     HIGH,
@@ -23,7 +23,6 @@ from itrust.render.figures.style import (
     PALE,
     UNDER,
     Display,
-    bias_axis,
     in_legend,
     new_panels,
     paint,
@@ -143,20 +142,7 @@ def _(robustness: Robustness, display: Display, ax: Axes | None) -> None:
     titled(display, "What would overturn the evidence", ax)
 
 
-@paint.register
-def _(number: NumberRobustness, display: Display, ax: Axes | None) -> None:
-    """The interval of a number's bias over the size of a selection."""
-    [panel] = new_panels(display, ax, (5.4, 3.2))
-    for tipping in number.tippings[:1]:
-        panel.fill_between(tipping.sizes, tipping.lower, tipping.upper, color=PALE)
-        panel.axhline(number.bias, color=INK, linewidth=1.2)
-        _sizes(panel, tipping)
-    bias_axis(panel)
-    panel.set_ylabel("bias of the number")
-    titled(display, short(number.name, 60), ax)
-
-
-def _sizes(ax: Axes, tipping: Tipping | NumberTipping) -> None:
+def _sizes(ax: Axes, tipping: Tipping) -> None:
     if tipping.point is not None:
         ax.axvline(tipping.point, color=HIGH, linestyle=(0, (5, 3)))
     ax.set_xlabel(SIZES.get(tipping.kind, "share of labels in error"))

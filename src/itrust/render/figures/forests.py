@@ -55,7 +55,7 @@ from itrust.render.text.balance import difference_words
 from itrust.render.text.bias import rows_of
 from itrust.render.text.comparisons import change_title
 from itrust.render.text.tasks import WAYS, task_title
-from itrust.tasks import Estimate, TaskEstimate, TaskEstimates, TaskResult
+from itrust.tasks import Estimate, TaskEstimate, TaskResult
 
 MAX_PARTS = 6
 ROOM = 0.3  # inches a row
@@ -138,27 +138,6 @@ def _(result: TaskEstimate) -> Dots:
         ],
         [_estimates(label, [*ways.values()])],
     )
-
-
-@dots_of.register
-def _(result: TaskEstimates) -> Dots:
-    """What to report over the plug-in, so that numbers of any size stand on one axis."""
-    told = [(own, own.best) for own in result.estimates if own.best is not None]
-    panel = Panel(
-        "to report less plug-in, in standard errors",
-        [_over_plugin(own, best, best.value) for own, best in told],
-        [
-            (_over_plugin(own, best, best.lower), _over_plugin(own, best, best.upper))
-            for own, best in told
-        ],
-        "{:+.1f}".format,
-    )
-    names = [textwrap.fill(f"{own.task}", 44) for own, _ in told]
-    return Dots(f"{len(told)} of {len(result)} numbers can be reported", names, [panel])
-
-
-def _over_plugin(own: TaskEstimate, best: Estimate, value: float) -> float:
-    return (value - own.plugin.value) / best.stderr if best.stderr > 0 else 0.0
 
 
 @dots_of.register

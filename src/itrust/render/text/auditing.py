@@ -23,6 +23,7 @@ from itrust.auditing import (
     Audit,
     AuditStep,
     Check,
+    ClassEvidence,
     ClassMatrix,
     Gate,
     GroupPower,
@@ -34,7 +35,14 @@ from itrust.auditing import (
     Verdict,
 )
 from itrust.bias import SIGN, GroupTable, PartBias
-from itrust.calibration import Autocorrelation, Detectable, Finding, worst_of
+from itrust.calibration import (
+    Autocorrelation,
+    CalibrationResult,
+    Detectable,
+    Finding,
+    TakenFor,
+    worst_of,
+)
 from itrust.data import Everywhere
 from itrust.render.document import (
     WIDTH,
@@ -254,7 +262,7 @@ def _answer(key: str, audit: Audit) -> list[str]:
         return [seen(audit.missed)]
     if key == "overall":
         return [_overall(audit)]
-    return _classes_test(audit) if audit.classes else _test(audit)
+    return _test(audit)
 
 
 def _alone(audit: Audit) -> str:
@@ -416,47 +424,40 @@ def _overall(audit: Audit) -> str:
 
 
 def _test(audit: Audit) -> list[str]:
-    test = audit.test
-    leading = [item for item in audit.evidence if isinstance(item, Finding)]
-    checks = ""
-    if test.is_adaptive:
-        checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
+    test, most = audit.test, MAX_OF_CLASSES if audit.classes else MAX_TOLD
     if test.refused is not None:
         told = [f"no p-value: {refusal_words(test.refused)}"]
         return [IMPOSSIBLE, *told] if audit.judgement.refuted else told
+    kind = "; p-values of classes and findings are adjusted for all"
+    if isinstance(test, CalibrationResult):
+        checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
+        kind = f" ({kind_text(test)}){checks if test.is_adaptive else ''}"
+    leading = [
+        (own.pvalue, evidence_words(item))
+        for item in audit.evidence
+        for own in [item.item if isinstance(item, ClassEvidence) else item]
+        if isinstance(own, Finding | TakenFor)
+    ]
     about = about_findings(audit)
-    if about == OWN_PVALUES and all(f.pvalue <= test.pvalue for f in leading[:MAX_TOLD]):
+    if about == OWN_PVALUES and all(pvalue <= test.pvalue for pvalue, _ in leading[:most]):
         about = ""  # none of those that are told has a larger one
     answer = "rejected" if audit.judgement.refuted else "not rejected"
     return [
-        f"{answer}: p {test.pvalue:.3g} ({kind_text(test)}){checks}",
-        *(f"p {found.pvalue:.3g}: {evidence_words(found)}" for found in leading[:MAX_TOLD]),
-        *more(len(leading) - MAX_TOLD),
+        f"{answer}: p {test.pvalue:.3g}{kind}",
+        *(f"p {pvalue:.3g}: {words}" for pvalue, words in leading[:most]),
+        *more(len(leading) - most),
         *([about] if about else []),
     ]
-
-
-def _classes_test(audit: Audit) -> list[str]:
-    test, alpha = audit.test, audit.alpha
-    answer = "rejected" if audit.judgement.refuted else "not rejected"
-    told = "no p-value" if math.isnan(test.pvalue) else f"p {test.pvalue:.3g}"
-    lines = [f"{answer}: {told}; p-values of classes and findings are adjusted for all"]
-    findings = [(own.name, finding) for own in test.classes for finding in own.evidence(alpha)]
-    findings.sort(key=lambda own: own[1].pvalue)
-    lines += [
-        f"p {own.pvalue:.3g}: {class_words(name)}: {own}" for name, own in findings[:MAX_OF_CLASSES]
-    ]
-    lines += more(len(findings) - MAX_OF_CLASSES)
-    if audit.judgement.refuted and not audit.judgement.is_attributed:
-        lines.append(untold(test.names, audit.classes))
-    elif audit.judgement.refuted and not audit.shown_classes:
-        lines.append("no single class is shown by the test")
-    return lines
 
 
 def about_findings(audit: Audit) -> str:
     """Say how p-values of findings go with that of the test, where a reader may wonder."""
     test = audit.test
+    if not isinstance(test, CalibrationResult):
+        if audit.judgement.refuted and not audit.judgement.is_attributed:
+            return untold(test.names, audit.classes)
+        alone = audit.shown_classes or not audit.judgement.refuted
+        return "" if alone else "no single class is shown by the test"
     told = [item.pvalue for item in audit.evidence if isinstance(item, Finding)]
     if told:
         return OWN_PVALUES if max(told) > test.pvalue else ""

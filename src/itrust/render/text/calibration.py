@@ -346,15 +346,11 @@ def _meaning(result: CalibrationResult) -> str:
     if result.refused is not None:
         return "Whether the probabilities are calibrated cannot be told with so few clusters."
     what = "evidence this strong" if result.is_adaptive else "a KLCE^2 this large"
-    if result.null_distribution is None:
-        at_most = " at most" if result.is_exact else ""
-        return f"{calibrated}, {what} would have probability {pvalue_text(result)}{at_most}."
-    if result.at_least == 0:
-        return f"{calibrated}, {what} would be rare: none of {result.draws:,} draws has it."
-    if isinstance(result.null, IntervalNull):
-        share = f"at most about {100 * result.pvalue:.3g} %"
-        return f"{calibrated}, {what} would come up in {share} of samples."
-    return f"{calibrated}, {what} would come up in about {100 * result.pvalue:.3g} % of samples."
+    share = f"about {100 * result.pvalue:.3g} %"
+    is_bound = result.null_distribution is None and result.is_exact
+    if is_bound or isinstance(result.null, IntervalNull):
+        share = f"at most {share}"
+    return f"{calibrated}, {what} would come up in {share} of samples."
 
 
 @document_of.register

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from itrust._core import counted
-from itrust.calibration import Validation, ValidationStatistic
-from itrust.render.document import Document, Notes, Table, document_of
+from itrust.calibration import Validation
+from itrust.render.document import Document, Notes, Table, document_of, interval, number
 
 if TYPE_CHECKING:
     from itrust.auditing import Audit
@@ -141,15 +141,6 @@ ALONE = (
 )
 
 
-def number(value: float | None) -> str:
-    """A statistic for people.
-
-    >>> number(0.0026524), number(15.0104), number(None)
-    ('0.002652', '15.01', '-')
-    """
-    return "-" if value is None else f"{value:.4g}"
-
-
 def chance(value: float | None) -> str:
     """A p-value for people; 0 is a rounding of what no double holds.
 
@@ -161,38 +152,36 @@ def chance(value: float | None) -> str:
     return "<1e-300" if value == 0 else f"{value:.3g}"
 
 
-def calibrated_value(own: ValidationStatistic | Mapping[str, Any]) -> str:
+def calibrated_value(own: Mapping[str, Any]) -> str:
     """What a calibrated model would show: known, or the mean of the redraws."""
-    found = own if isinstance(own, Mapping) else vars(own)
-    if found["value"] is None:
+    if own["value"] is None:
         return "-"
-    if found["name"] == "hosmer_lemeshow":
-        return str(found["freedom"])
-    if found["name"] in IDEAL:
-        return IDEAL[found["name"]]
-    return number(found["expected"])
+    if own["name"] == "hosmer_lemeshow":
+        return str(own["freedom"])
+    return IDEAL.get(own["name"]) or number(own["expected"])
 
 
 @document_of.register
 def _(result: Validation) -> Document:
+    found = result.to_dict()
     statistics = [
         (
-            TITLES[own.name],
-            number(own.value),
-            "" if own.lower is None else f"{number(own.lower)} to {number(own.upper)}",
+            TITLES[own["name"]],
+            number(own["value"]),
+            "" if own["lower"] is None else interval(own["lower"], own["upper"], ".4g"),
             calibrated_value(own),
-            chance(own.pvalue),
-            chance(own.exact_pvalue),
+            chance(own["pvalue"]),
+            chance(own["exact_pvalue"]),
         )
-        for own in result
+        for own in found["statistics"]
     ]
     grades = [
         (
             own.name,
             f"{own.rows:,}",
             f"{own.events:,}",
-            *(number(rate) for rate in (own.predicted, own.observed)),
-            *(chance(pvalue) for pvalue in (own.binomial, own.jeffreys, own.adjusted)),
+            *map(number, (own.predicted, own.observed)),
+            *map(chance, (own.binomial, own.jeffreys, own.adjusted)),
         )
         for own in result.grades
     ]
@@ -201,7 +190,6 @@ def _(result: Validation) -> Document:
         for own in result.decision
     ]
     rates = ("grade", "rows", "events", "predicted", "observed", "binomial", "Jeffreys", "adjusted")
-    found = result.to_dict()
     none = [] if grades else ["no grade has enough rows to be shown"]
     return Document(
         validation_head(found),
@@ -269,25 +257,21 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def marked_of(found: Validation, alpha: float) -> list[str]:
-    """Name what is at most alpha by itself: statistics, and how many grades."""
-    named = [TITLES[own.name] for own in found.rejected(alpha)]
-    tested = [own for own in found.grades if own.adjusted_two_sided is not None]
-    few = sum(1 for own in tested if (own.adjusted_two_sided or 0.0) <= alpha)
-    told = f"{few} of {counted(len(tested), 'grade')} (two-sided, adjusted for all grades)"
-    return [*named, *([told] if few else [])]
-
-
 def validation_sentence(audit: Audit) -> str:
     """Say how what validators print goes with the verdict, so that neither denies the other."""
     found = audit.validation
     if found is None:
         return ""
-    tested, marked = len(found.tested), marked_of(found, audit.alpha)
+    tested, marked = len(found.tested), [TITLES[own.name] for own in found.rejected(audit.alpha)]
+    grades = [own for own in found.grades if own.adjusted_two_sided is not None]
+    few = sum((own.adjusted_two_sided or 0.0) <= audit.alpha for own in grades)
+    if few:
+        told = counted(len(grades), "grade")
+        marked.append(f"{few} of {told} (two-sided, adjusted for all grades)")
     given = "the covariates" if audit.test.names else "the prediction"
     if not tested:
         return f"None of these has a p-value here. {BY_THEMSELVES}"
-    few = f"At most {audit.alpha:g}, each by itself: the p-values of {', '.join(marked)}."
+    some = f"At most {audit.alpha:g}, each by itself: the p-values of {', '.join(marked)}."
     none = f"None of these {tested} p-values is at most {audit.alpha:g}"
     if audit.judgement.refuted and not marked:
         told = (
@@ -295,14 +279,14 @@ def validation_sentence(audit: Audit) -> str:
             "them and be miscalibrated."
         )
     elif audit.judgement.refuted:
-        told = f"{few} The audit rejects calibration given {given}."
+        told = f"{some} The audit rejects calibration given {given}."
     elif not marked:
         told = f"{none}. That is no proof that the model is calibrated."
     elif audit.test.refused is not None:
-        told = f"{few} The audit has no p-value for these rows."
+        told = f"{some} The audit has no p-value for these rows."
     else:
         told = (
-            f"{few} The audit does not reject calibration given {given}, and neither denies the "
+            f"{some} The audit does not reject calibration given {given}, and neither denies the "
             f"other: these are {tested} tests of other questions, of which a calibrated model "
             f"fails about {tested * audit.alpha:.2g} on average, and the audit controls the error "
             "of all of its checks together."

@@ -41,12 +41,12 @@ OWN_PVALUES = (
 
 def sentence_of(judgement: Judgement) -> str:
     """Say what an audit comes to, in one sentence that can be quoted in a report."""
-    return SENTENCES[judgement.verdict](judgement)
+    return WORDS[judgement.verdict][0](judgement)
 
 
 def action_of(judgement: Judgement) -> str:
     """Say what to do next."""
-    told = ACTIONS[judgement.verdict](judgement)
+    told = WORDS[judgement.verdict][1](judgement)
     if judgement.tolerance < LARGE_SHARE * judgement.rate:
         return told
     smaller = in_door_words(Setting("tolerance", float(f"{judgement.rate / 5:.1g}")))
@@ -323,22 +323,14 @@ def _others(names: Sequence[str]) -> str:
     return in_words(names) if len(names) <= MANY_NAMES else f"the last {len(names)} covariates"
 
 
-SENTENCES: dict[Verdict, Callable[[Judgement], str]] = {
-    Verdict.MISCALIBRATED: _miscalibrated,
-    Verdict.SIZE_NOT_ESTABLISHED: _size_not_established,
-    Verdict.WITHIN_TOLERANCE: _within_tolerance,
-    Verdict.CALIBRATED: _calibrated,
-    Verdict.NO_EVIDENCE: _no_evidence,
-    Verdict.INCONCLUSIVE: _inconclusive,
-}
-ACTIONS: dict[Verdict, Callable[[Judgement], str]] = {
-    Verdict.MISCALIBRATED: _recalibrate,
-    Verdict.SIZE_NOT_ESTABLISHED: _recalibrate_or_label,
-    Verdict.WITHIN_TOLERANCE: _use,
-    Verdict.CALIBRATED: _use,
-    Verdict.NO_EVIDENCE: _use,
-    Verdict.INCONCLUSIVE: _decide,
-}
+WORDS: dict[Verdict, tuple[Callable[[Judgement], str], Callable[[Judgement], str]]] = {
+    Verdict.MISCALIBRATED: (_miscalibrated, _recalibrate),
+    Verdict.SIZE_NOT_ESTABLISHED: (_size_not_established, _recalibrate_or_label),
+    Verdict.WITHIN_TOLERANCE: (_within_tolerance, _use),
+    Verdict.CALIBRATED: (_calibrated, _use),
+    Verdict.NO_EVIDENCE: (_no_evidence, _use),
+    Verdict.INCONCLUSIVE: (_inconclusive, _decide),
+}  # a sentence to be quoted, and what to do next
 
 
 def _named(judgement: Judgement) -> str:
@@ -429,13 +421,9 @@ def _task_words(item: TaskResult, tolerance: float = 0.0) -> str:  # noqa: ARG00
     )
 
 
-@evidence_words.register
-def _finding_words(item: Finding, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    return str(item)
-
-
-@evidence_words.register
-def _pair_words(item: TakenFor, tolerance: float = 0.0) -> str:  # noqa: ARG001
+@evidence_words.register(Finding)
+@evidence_words.register(TakenFor)
+def _finding_words(item: Finding | TakenFor, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return str(item)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -241,23 +241,15 @@ def time_range(at: object) -> tuple[str | None, str | None]:
     return start, end
 
 
-def _moment(value: object, at: object) -> str:
-    found: datetime | None = None
-    if isinstance(value, str):
-        try:
-            found = datetime.fromisoformat(value)
-        except ValueError:
-            found = None
-    elif isinstance(value, datetime):
-        found = value
-    elif isinstance(value, date):
-        found = datetime.combine(value, time())
-    if found is None:
+def _moment(value: Any, at: object) -> str:
+    try:
+        found = datetime.fromisoformat(value if isinstance(value, str) else value.isoformat())
+    except (AttributeError, ValueError):
         raise InputError(
             "{argument} is a date such as '2026-03-31', or a pair of them, not {value}",
             argument="at",
             value=at,
-        )
+        ) from None
     if found.tzinfo is not None:
         found = found.astimezone(UTC).replace(tzinfo=None)
     return found.isoformat()

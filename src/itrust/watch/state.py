@@ -17,7 +17,6 @@ import numpy as np
 
 from itrust import __version__
 from itrust._core import (
-    LARGEST_SUM,
     MAX_JSON_BYTES,
     Array,
     Code,
@@ -69,10 +68,8 @@ MAX_PANELS, MAX_PARTS, MAX_JOINT, MAX_KNOTS = 100_000, 4, 100, 10_000
 KINDS = ("number", "boolean", "date", "category")
 
 LEVEL, NAME, DIGEST, MOMENT = Maybe(SavedLevel()), Maybe(Text(200)), Text(64), Maybe(Text(100))
-SUM, EXTENDED = Number(-LARGEST_SUM, LARGEST_SUM), Extended(-LARGEST_SUM, LARGEST_SUM)
-POSITIVE, MEAN, SIZE = Number(1e-100, LARGEST_SUM), Number(-1e-9, 1 + 1e-9), Whole(1)
-LOG, MATRIX, TENSOR = Extended(), Array(2), Array(3)
-END = Extended(-1e300, 1e300)
+POSITIVE, MEAN, SIZE = Number(1e-100), Number(-1e-9, 1 + 1e-9), Whole(1)
+EXTENDED, END = Extended(), Extended(-1e300, 1e300)
 
 TERM = OneKind(
     {
@@ -94,7 +91,7 @@ CHECK = Record.of(
     WatchCheck,
     family=OneWord(("overall", *SHARES)),
     where=OneKind({**CONDITIONS, "and": BOTH}),
-    parts=tuple_of(ListWith((TERM, SUM)), at_most=MAX_PARTS),
+    parts=tuple_of(ListWith((TERM, Number())), at_most=MAX_PARTS),
     span=POSITIVE,
 )
 SCALE = Record.of(UnitScale, knots=Array(), heights=Array())
@@ -112,21 +109,18 @@ BETS = Record.of(
     log_moved=Array(1, logs=True),
     peaks=Array(1, logs=True),
     sides=Array(),
-    known=Record.of(Recalibrations, scores=MATRIX, information=TENSOR),
+    known=Record.of(Recalibrations, scores=Array(2), information=Array(3)),
     blocks=Record.of(Blocks, first=tuple_of(SIZE, at_most=MAX_BLOCKS), sums=Array(4)),
     rows=Array(),
 )
-SUMS = Record.of(SumSequence, bound=POSITIVE, total=SUM, squares=SUM, hoeffding=SUM)
-LEAF = {
-    name: shape if name in ("above", "below", "smallest", "largest") else SUM
-    for name, shape in Record.of(
-        LeafSequence, leaf=None, above=SUMS, below=SUMS, smallest=EXTENDED, largest=EXTENDED
-    ).entries.items()
-}
+SUMS = Record.of(SumSequence, bound=POSITIVE, squares=Number(0), hoeffding=Number(0))
+LEAF = Record.of(
+    LeafSequence, leaf=None, above=SUMS, below=SUMS, smallest=EXTENDED, largest=EXTENDED
+)
 TASK = Made(Text(), parse, lambda task: task.formula)
-SEQUENCE = Record.of(TaskSequence, task=TASK, leaves=ListOf(Record(LEAF)))
+SEQUENCE = Record.of(TaskSequence, task=TASK, leaves=ListOf(Record(LEAF.entries)))
 ONSET = Record.of(Onset, batch=SIZE, lower=SIZE, upper=SIZE, name=NAME, label=LEVEL)
-ALARM = Record.of(RaisedAlarm, batch=SIZE, log_evalue=LOG, since=Maybe(ONSET))
+ALARM = Record.of(RaisedAlarm, batch=SIZE, log_evalue=EXTENDED, since=Maybe(ONSET))
 SEGMENT = Record.of(
     Segment,
     name=NAME,
@@ -142,8 +136,8 @@ BATCH = Record.of(
     rows=SIZE,
     mean_label=MEAN,
     mean_prediction=MEAN,
-    log_evalue=LOG,
-    log_peak=LOG,
+    log_evalue=EXTENDED,
+    log_peak=EXTENDED,
     digest=DIGEST,
     start=MOMENT,
     end=MOMENT,
@@ -152,7 +146,7 @@ INPUTS = Record.of(
     BatchSchema,
     columns=tuple_of(Made(ListWith((Text(), OneWord(KINDS))), tuple, list)),
     classes=tuple_of(LEVEL, at_most=MAX_PANELS),
-    largest_weight=Number(1e-300, LARGEST_SUM),
+    largest_weight=Number(1e-300),
 )
 FILE = Record(
     {

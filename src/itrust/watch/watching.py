@@ -196,21 +196,9 @@ class Watch(Result):
         """
         rows, digest = taken_batch(batch, self.schema)
         start, end = time_range(at)
-        told = checked_name(name)
-        refuse_repeated(self.history, self.segments, digest, told)
+        refuse_repeated(self.history, self.segments, digest, checked_name(name))
         if not late:
             refuse_order(self.history, self.segments[-1], start, end)
-        return self._after(rows, digest, told, start, end, bool(late))
-
-    def _after(
-        self,
-        rows: Rows,
-        digest: str,
-        name: str | None,
-        start: str | None,
-        end: str | None,
-        late: bool,
-    ) -> Self:
         segment = self.segments[-1]
         restarts = self.promise is Promise.RUN_LENGTH and self.alarm
         count = 1 if restarts else len(self.running) + 1
@@ -229,8 +217,6 @@ class Watch(Result):
         log_evalue = math.inf
         if not impossible and (restarts or self.log_evalue < math.inf):
             log_evalue = total_of(wealth, count, self.promise)
-        peak = log_evalue if restarts else max(self.log_peak, log_evalue)
-        reached = log_evalue >= -math.log(self.alpha)
         first = self.promise is Promise.RUN_LENGTH or not segment.alarms
         record = BatchRecord(
             len(self.history) + 1,
@@ -238,14 +224,14 @@ class Watch(Result):
             rows.n,
             *means_of(rows),
             log_evalue,
-            peak,
+            log_evalue if restarts else max(self.log_peak, log_evalue),
             segment.number,
-            late,
+            bool(late),
             digest,
             start,
             end,
             impossible,
-            reached and first,
+            first and log_evalue >= -math.log(self.alpha),
         )
         found = replace(
             self,

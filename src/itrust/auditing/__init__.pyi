@@ -24,6 +24,7 @@ from itrust.auditing.gating import Gate as Gate
 from itrust.auditing.gating import Margin as Margin
 from itrust.auditing.gating import as_margins as as_margins
 from itrust.auditing.gating import gate as gate
+from itrust.auditing.gating import watch_checks as watch_checks
 from itrust.auditing.overturning import Overturning as Overturning
 from itrust.auditing.overturning import Untold as Untold
 from itrust.auditing.pairs import ClassMatrix as ClassMatrix
@@ -104,4 +105,5 @@ __all__ = [
     "gate",
     "json_schema",
     "read_json",
+    "watch_checks",
 ]

@@ -13,6 +13,7 @@ from itrust.auditing.audits import Audit
 from itrust.auditing.overturning import Overturning, Untold
 from itrust.auditing.verdict import Verdict
 from itrust.tasks import TaskFinding
+from itrust.watch import WatchReport, number_finding
 
 Outcome = Literal["passed", "failed", "skipped"]
 Asked = Literal["model", "tasks", "any"]
@@ -94,15 +95,15 @@ class Check:
 
     Attributes
     ----------
-    key : {"verdict", "overall", "test", "missed", "class", "task"}
-        Which part of the audit the check is about.
+    key : {"verdict", "overall", "test", "missed", "class", "task", "alarm"}
+        Which part of the audit, or of the watch, the check is about.
     name : str
         The check in words.
     outcome : {"passed", "failed", "skipped"}
         "failed" only where the gate is closed by it; "skipped" where the rows do not decide, a
         margin could explain what was found, or the gate was not asked about it.
     value : object
-        The part of the audit: a judgement, a result, a task.
+        The part of the audit: a judgement, a result, a task; of a watch its report, or a number.
     is_asked : bool
         Whether the gate was asked about it.
     explained : tuple of Margin
@@ -231,6 +232,36 @@ def gate(
         checks.append(Check("task", f"task {task.name}", outcome, task, numbers, spares))
     told = tuple(biased), tuple(checks)
     return Gate(verdict, asked, *told, margins, explained, tuple(spared), unjudged)
+
+
+def watch_checks(report: WatchReport, asked: Asked = "any") -> tuple[Check, ...]:
+    """The checks of the gate of a watch: it is closed where one has failed.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+    asked : {"model", "tasks", "any"}
+        What can close the gate: an alarm, a number that is biased so far, or either. Every number
+        has an error alpha of its own, beside that of the alarm, and "any" adds them all up.
+
+    Returns
+    -------
+    tuple of Check
+        The alarm, then every number; `value` is the report or the number.
+    """
+    asked = checked_choice(asked, "asked", get_args(Asked))
+    model, numbers = asked != "tasks", asked != "model"
+    outcome: Outcome = "failed" if report.alarm else "passed"
+    name = "no alarm of the watch"
+    checks = [Check("alarm", name, outcome if model else "skipped", report, model)]
+    for own in report.numbers:
+        found = number_finding(own)
+        undecided = found is TaskFinding.UNDECIDED and own.task.tolerance is not None
+        open_ = undecided or found is TaskFinding.WITHHELD or not numbers
+        outcome = _outcome(found.closes_gate, open_, numbers)
+        checks.append(Check("task", f"task {own.task}", outcome, own, numbers))
+    return tuple(checks)
 
 
 def _held(audit: Audit, margins: Sequence[Margin], *, model: bool) -> Overturning:

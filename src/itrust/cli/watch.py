@@ -22,7 +22,7 @@ from itrust._core import (
     write_all,
     writer_of,
 )
-from itrust.auditing import BAD, OPEN
+from itrust.auditing import BAD, OPEN, watch_checks
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, width
 from itrust.cli.inputs import opened, text_form
@@ -67,7 +67,6 @@ from itrust.watch import (
     WatchReport,
     number_finding,
     text_of,
-    watch_gate,
     watch_report,
 )
 
@@ -309,11 +308,11 @@ def _told(options: Options, report: WatchReport, log: Log) -> int:
     tell(options, report.to_dict, words, log=log)
     if not options.values.get("gate"):
         return DONE
-    gate = watch_gate(report, options.gate)
-    log.say(render.watch_gate_words(gate))
+    checks = watch_checks(report, options.gate)
+    log.say(render.watch_gate_words(checks))
     few = [own for own in report.numbers if number_finding(own) is TaskFinding.WITHHELD]
     if few and options.gate != "model":
         log.say(
             f"{counted(len(few), 'number')} withheld and not judged; all are without --min-cell"
         )
-    return CLOSED if gate.closed else DONE
+    return CLOSED if any(check.outcome == "failed" for check in checks) else DONE

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Asked, Audit, Check, gate
+from itrust.auditing import Asked, Audit, Check, gate, watch_checks
 from itrust.render.text.auditing import check_lines
 from itrust.render.text.watch import watch_check_lines
-from itrust.watch import WatchCondition, WatchReport, watch_gate
+from itrust.watch import WatchReport
 
 # XML 1.0 has no way to write these, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -41,16 +41,14 @@ def junit_xml(
 
 def watch_junit_xml(report: WatchReport, name: str, asked: Asked = "any") -> str:
     """Write the checks of the gate of a watch as one test suite."""
-    checks = watch_gate(report, asked).checks
+    checks = watch_checks(report, asked)
     return _suite("watch", name, [(check, watch_check_lines(check, report)) for check in checks])
 
 
 FAILURES = {"audit": "miscalibrated", "watch": "alarm"}  # kinds, of what is no task
 
 
-def _suite(
-    command: str, name: str, cases: Sequence[tuple[Check | WatchCondition, list[str]]]
-) -> str:
+def _suite(command: str, name: str, cases: Sequence[tuple[Check, list[str]]]) -> str:
     outcomes = [check.outcome for check, _ in cases]
     counts = {
         "tests": len(outcomes),

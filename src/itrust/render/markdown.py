@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from itrust._core import printable
-from itrust.auditing import Asked, Audit, gate
+from itrust.auditing import Asked, Audit, gate, watch_checks
 from itrust.bias import SIGN
 from itrust.render.document import Block, Document, Notes, Section, Sentence, Table, more, spelt
 from itrust.render.text.auditing import (
@@ -25,7 +25,7 @@ from itrust.render.text.watch import (
     watch_check_lines,
     watch_sentence,
 )
-from itrust.watch import WatchReport, watch_gate
+from itrust.watch import WatchReport
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
@@ -125,17 +125,18 @@ def summary_markdown(
 
 def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
     """Summarise a watch for a pull request or a job: alarm, checks of the gate, last batch."""
-    found = watch_gate(report, asked)
+    found = watch_checks(report, asked)
+    closed = any(check.outcome == "failed" for check in found)
     checks = [
         (spelt(check.name), check.outcome, _cell(watch_check_lines(check, report)))
-        for check in found.checks
+        for check in found
     ]
     last = f"No batch yet in {name}."
     if report.history:
         last = f"Last: {batch_line(report.history[-1], report)}, from {name}."
     return markdown(
         Document(
-            f"itrust watch: {headline(report)} (gate {'closed' if found.closed else 'open'})",
+            f"itrust watch: {headline(report)} (gate {'closed' if closed else 'open'})",
             [
                 Sentence(f"{watch_sentence(report)}."),
                 Sentence(last),

@@ -1,11 +1,8 @@
 from itrust.watch.reports import REPORT_SCHEMA as REPORT_SCHEMA
 from itrust.watch.reports import Waiting as Waiting
-from itrust.watch.reports import WatchCondition as WatchCondition
-from itrust.watch.reports import WatchGate as WatchGate
 from itrust.watch.reports import WatchProvenance as WatchProvenance
 from itrust.watch.reports import WatchReport as WatchReport
 from itrust.watch.reports import number_finding as number_finding
-from itrust.watch.reports import watch_gate as watch_gate
 from itrust.watch.reports import watch_report as watch_report
 from itrust.watch.results import BatchRecord as BatchRecord
 from itrust.watch.results import LevelSoFar as LevelSoFar
@@ -29,13 +26,10 @@ __all__ = [
     "Segment",
     "Waiting",
     "Watch",
-    "WatchCondition",
     "WatchFinding",
-    "WatchGate",
     "WatchProvenance",
     "WatchReport",
     "levels_so_far",
     "number_finding",
-    "watch_gate",
     "watch_report",
 ]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from itrust import __version__
-from itrust._core import Result, checked_choice, checked_count
+from itrust._core import Result, checked_count
 from itrust.tasks import TaskFinding
 from itrust.watch.disclosure import ShownWatch
 from itrust.watch.results import (
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from itrust.watch.watching import Watch
 
 REPORT_SCHEMA = "itrust-watch-report/1"
-Asked = Literal["model", "tasks", "any"]
 
 
 @dataclass(frozen=True)
@@ -343,84 +342,3 @@ def _disclosed(report: WatchReport, rule: ShownWatch) -> WatchReport:
         min_cell=rule.min_cell,
         withheld=withheld,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class WatchCondition:
-    """One condition of the gate of a watch.
-
-    Attributes
-    ----------
-    key : {"alarm", "task"}
-        What it is about.
-    name : str
-        The check in words.
-    outcome : {"passed", "failed", "skipped"}
-        "failed" only where it closes the gate; "skipped" where nothing is decided, or the gate was
-        not asked about it.
-    number : NumberSoFar or None
-        Of a task.
-    """
-
-    key: str
-    name: str
-    outcome: Literal["passed", "failed", "skipped"]
-    number: NumberSoFar | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class WatchGate:
-    """What a build, or a scheduler, is told about a watch.
-
-    Attributes
-    ----------
-    asked : {"model", "tasks", "any"}
-        What can close the gate.
-    checks : tuple of WatchCondition
-        The alarm, then every number.
-    """
-
-    asked: Asked
-    checks: tuple[WatchCondition, ...]
-
-    @property
-    def closed(self) -> bool:
-        """Whether there is an alarm, or a number is shown to be biased, as far as asked for."""
-        return any(check.outcome == "failed" for check in self.checks)
-
-
-def watch_gate(report: WatchReport, asked: Asked = "any") -> WatchGate:
-    """Decide whether work may go on.
-
-    Parameters
-    ----------
-    report : WatchReport
-        Of a watch.
-    asked : {"model", "tasks", "any"}
-        What can close the gate: an alarm, a number that is biased so far, or either. Every number
-        has an error alpha of its own, beside that of the alarm, and "any" adds them all up.
-
-    Returns
-    -------
-    WatchGate
-        Whether it is closed, and by what.
-    """
-    asked = checked_choice(asked, "asked", get_args(Asked))
-    alarm: Literal["passed", "failed", "skipped"] = "failed" if report.alarm else "passed"
-    first = WatchCondition(
-        "alarm", "no alarm of the watch", alarm if asked != "tasks" else "skipped"
-    )
-    numbers = []
-    for own in report.numbers:
-        found = number_finding(own)
-        outcome: Literal["passed", "failed", "skipped"] = "skipped"
-        if asked != "model" and found is not TaskFinding.WITHHELD:
-            outcome = "failed" if found.closes_gate else "passed"
-        if (
-            found is TaskFinding.UNDECIDED
-            and outcome == "passed"
-            and own.task.tolerance is not None
-        ):
-            outcome = "skipped"
-        numbers.append(WatchCondition("task", f"task {own.task}", outcome, own))
-    return WatchGate(asked, (first, *numbers))

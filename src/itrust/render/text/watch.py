@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from itrust._core import counted, listed, rounded
+from itrust.auditing import Check
 from itrust.calibration import Shape
 from itrust.render.document import Document, Notes, Section, Sentence, document_of, more, spelt
 from itrust.render.text.calibration import shape_words
@@ -22,9 +23,7 @@ from itrust.watch import (
     Segment,
     Waiting,
     Watch,
-    WatchCondition,
     WatchFinding,
-    WatchGate,
     WatchReport,
     number_finding,
     watch_report,
@@ -394,22 +393,22 @@ def watch_words(report: WatchReport) -> dict[str, Any]:
     }
 
 
-def watch_gate_words(found: WatchGate) -> str:
+def watch_gate_words(checks: Sequence[Check]) -> str:
     """Say whether the gate of a watch is closed, and by what."""
-    failed = [check for check in found.checks if check.outcome == "failed"]
-    biased = [str(check.number.task) for check in failed if check.number is not None]
+    failed = [check for check in checks if check.outcome == "failed"]
+    biased = [str(check.value.task) for check in failed if check.key == "task"]
     why = ["the watch has raised an alarm"] if any(own.key == "alarm" for own in failed) else []
     if biased:
         why.append(f"biased so far: {', '.join(map(spelt, biased))}")
     if not why:
-        why = ["no number is shown to be biased"] if found.asked == "tasks" else [NO_PROOF]
-    return f"gate {'closed' if found.closed else 'open'}: {'; '.join(why)}"
+        why = [NO_PROOF if checks[0].is_asked else "no number is shown to be biased"]
+    return f"gate {'closed' if failed else 'open'}: {'; '.join(why)}"
 
 
-def watch_check_lines(check: WatchCondition, report: WatchReport) -> list[str]:
+def watch_check_lines(check: Check, report: WatchReport) -> list[str]:
     """What a check of the gate found."""
-    if check.number is not None:
-        return [number_line(check.number)]
+    if check.key == "task":
+        return [number_line(check.value)]
     return [watch_sentence(report), *(finding_line(own) for own in report.findings)]
 
 

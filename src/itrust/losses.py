@@ -276,12 +276,7 @@ class KLCE(Penalty):
         widths = self.x_width if isinstance(self.x_width, tuple) else (self.x_width,) * x.shape[1]
         if len(widths) != x.shape[1]:
             told = counted(len(widths), "width"), counted(x.shape[1], "column")
-            raise InputError(
-                "{argument} has {widths} for {columns} of x",
-                argument="x_width",
-                value=self.x_width,
-                details={"widths": told[0], "columns": told[1]},
-            )
+            raise InputError(f"x_width has {told[0]} for {told[1]} of x")
         return _squared_distances(x / torch.tensor(widths, dtype=x.dtype, device=x.device))
 
 
@@ -365,7 +360,7 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             The object itself, fitted.
         """
         self._check_settings()
-        inputs = _checked_matrix("X", X)
+        inputs = _matrix("X", X)
         classes, codes = _two_classes(y, len(inputs))
         mean, scale = inputs.mean(axis=0), inputs.std(axis=0)
         scale = np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)  # a constant column stays 0
@@ -398,14 +393,11 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             Above 0 where the positive class is the more probable one.
         """
         check_is_fitted(self)
-        inputs = _checked_matrix("X", X)
+        inputs = _matrix("X", X)
         if inputs.shape[1] != self.n_features_in_:
             raise InputError(
-                "{argument} has {value} features, but {kind} is expecting {expected} features as "
-                "input",
-                argument="X",
-                value=inputs.shape[1],
-                details={"kind": type(self).__name__, "expected": str(self.n_features_in_)},
+                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
             )
         odds: FloatArray = inputs @ self.coef_[0] + self.intercept_[0]
         return odds
@@ -484,15 +476,10 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             return inputs
         if covariates is None:
             return None
-        beside = torch.from_numpy(_checked_matrix("covariates", covariates))
+        beside = torch.from_numpy(_matrix("covariates", covariates))
         if len(beside) != len(inputs):
             told = counted(len(beside), "row"), counted(len(inputs), "row")
-            raise InputError(
-                "{argument} have {rows}, but X has {others}",
-                argument="covariates",
-                value=len(beside),
-                details={"rows": told[0], "others": told[1]},
-            )
+            raise InputError(f"covariates have {told[0]}, but X has {told[1]}")
         return beside
 
     def _check_settings(self) -> None:
@@ -554,57 +541,24 @@ def _one_thread() -> Iterator[None]:
 
 def _checked_prob(prob: object) -> torch.Tensor:
     if not isinstance(prob, torch.Tensor) or not prob.is_floating_point():
-        raise InputError(
-            "{argument} must be a floating torch tensor; numbers go through torch.tensor",
-            argument="prob",
-            value=prob,
-        )
+        raise InputError("prob must be a floating torch tensor; numbers go through torch.tensor")
     if prob.ndim != 1:
         raise InputError(
-            "{argument} must be the probability of the positive class, shape (n,), not {value}; of "
-            "two columns take prob[:, 1]",
-            argument="prob",
-            value=tuple(prob.shape),
+            "prob must be the probability of the positive class, shape (n,), not "
+            f"{tuple(prob.shape)}; of two columns take prob[:, 1]"
         )
     if prob.numel() < 2:
-        raise InputError(
-            "a penalty needs at least 2 rows to compare; this batch has {value}",
-            argument="prob",
-            value=len(prob),
-        )
+        raise InputError(f"a penalty needs at least 2 rows to compare; this batch has {len(prob)}")
     outside = ~((prob >= 0) & (prob <= 1))
-    if outside.any():
-        row = int(outside.nonzero()[0])
-        raise InputError(
-            "{argument} must lie in [0, 1]; {row} has {found}",
-            argument="prob",
-            row=row,
-            value=float(prob[row]),
-            hint="pass logits through torch.sigmoid first?",
-            details={"found": f"{float(prob[row]):g}"},
-        )
+    _refuse_rows("prob", "must lie in [0, 1]", outside, prob, "through torch.sigmoid first?")
     return prob
 
 
 def _checked_labels(y: Any, prob: torch.Tensor) -> torch.Tensor:
     labels = torch.as_tensor(y, device=prob.device).to(prob.dtype)
     if labels.shape != prob.shape:
-        raise InputError(
-            "{argument} has shape {value}, prob has {shape}",
-            argument="y",
-            value=tuple(labels.shape),
-            details={"shape": tuple(prob.shape)},
-        )
-    strange = (labels != 0) & (labels != 1)
-    if strange.any():
-        row = int(strange.nonzero()[0])
-        raise InputError(
-            "{argument} must be 0 or 1; {row} has {found}",
-            argument="y",
-            row=row,
-            value=float(labels[row]),
-            details={"found": f"{float(labels[row]):g}"},
-        )
+        raise InputError(f"y has shape {tuple(labels.shape)}, prob has {tuple(prob.shape)}")
+    _refuse_rows("y", "must be 0 or 1", (labels != 0) & (labels != 1), labels)
     return labels
 
 
@@ -613,30 +567,28 @@ def _checked_rows(x: Any, prob: torch.Tensor) -> torch.Tensor | None:
         return None
     rows = torch.as_tensor(x, device=prob.device).to(prob.dtype)
     if rows.ndim != 2 or len(rows) != len(prob):
-        raise InputError(
-            "{argument} must have shape ({n}, d), one row for each of prob, not {value}",
-            argument="x",
-            value=tuple(rows.shape),
-            details={"n": str(len(prob))},
-        )
-    if not rows.isfinite().all():
-        row = int((~rows.isfinite()).nonzero()[0, 0])
-        raise InputError("{argument} must be finite; {row} is not", argument="x", row=row)
+        wanted = f"shape ({len(prob)}, d), one row for each of prob"
+        raise InputError(f"x must have {wanted}, not {tuple(rows.shape)}", argument="x")
+    _refuse_rows("x", "must be finite", ~rows.isfinite().all(dim=1), rows.sum(dim=1))
     return rows
 
 
-def _checked_matrix(name: str, values: Any) -> FloatArray:
-    """A matrix of finite numbers, (n, d)."""
-    seen = np.asarray(values)
-    if seen.ndim == 2 and seen.dtype.kind == "f" and not np.isfinite(seen).all():
-        row, column = np.argwhere(~np.isfinite(seen))[0]
+def _refuse_rows(
+    argument: str, must: str, wrong: torch.Tensor, values: torch.Tensor, hint: str | None = None
+) -> None:
+    if wrong.any():
+        row = int(wrong.nonzero()[0])
         raise InputError(
-            "{argument} must be finite, without NaN or inf; {row}, column {position} has {value}",
-            argument=name,
-            row=int(row),
-            value=seen[row, column],
-            details={"position": str(column)},
+            f"{{argument}} {must}; {{row}} has {values[row]:g}",
+            argument=argument,
+            row=row,
+            value=float(values[row]),
+            hint=None if hint is None else f"pass logits {hint}",
         )
+
+
+def _matrix(name: str, values: Any) -> FloatArray:
+    """Finite numbers, (n, d), as scikit-learn checks them."""
     checked: FloatArray = check_array(values, dtype=np.float64, order="C", input_name=name)
     return checked
 
@@ -646,27 +598,14 @@ def _two_classes(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None", argument="y")
     labels = column_or_1d(y, warn=True)
-    if labels.size != n:
-        told = counted(labels.size, "row"), counted(n, "row")
-        raise InputError(
-            "{argument} has {rows}, but X has {others}",
-            argument="y",
-            value=labels.size,
-            details={"rows": told[0], "others": told[1]},
-        )
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
-    if classes.size == 1:
-        raise InputError(
-            "{argument} has one class only, {value}; two are needed",
-            argument="y",
-            value=classes.tolist()[0],
-        )
-    if classes.size > 2:
-        raise InputError(
-            "Only binary classification is supported; {argument} has {classes}",
-            argument="y",
-            value=classes.tolist(),
-            details={"classes": listed(classes.tolist())},
-        )
-    return classes, codes.astype(np.int64)
+    if labels.size != n:
+        problem = f"y has {counted(labels.size, 'row')}, but X has {counted(n, 'row')}"
+    elif classes.size == 1:
+        problem = f"y has one class only, {listed(classes.tolist())}; two are needed"
+    elif classes.size > 2:
+        problem = f"Only binary classification is supported; y has {listed(classes.tolist())}"
+    else:
+        return classes, codes.astype(np.int64)
+    raise InputError(problem, argument="y")

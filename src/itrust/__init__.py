@@ -10,9 +10,7 @@ Classes of results stand in the packages that make them, such as `itrust.calibra
 """
 
 from itrust._core.later import offered
-from itrust._core.memory import spare_address_space
 
 __version__ = "0.1.0"
 
-spare_address_space()
 __getattr__, __dir__, __all__ = offered(__name__)

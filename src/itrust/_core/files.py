@@ -96,13 +96,10 @@ def _write(temporary: Path, place: Path, write: Write) -> None:
 
 def _take_over(path: Path, old: os.stat_result) -> None:
     mode = stat.S_IMODE(old.st_mode) & 0o777
-    if hasattr(os, "chown"):  # not so on Windows
-        for owner in (old.st_uid, -1):
-            with suppress(OSError):
-                os.chown(path, owner, old.st_gid)
-                break
-        else:  # its group is another one, which gets what all others get
-            mode &= 0o707 | (mode & 0o007) << 3
+    try:
+        os.chown(path, old.st_uid, old.st_gid)
+    except (OSError, AttributeError):  # not allowed, or Windows: its group is another one
+        mode &= 0o707 | (mode & 0o007) << 3  # which gets what all others get
     with suppress(PermissionError):  # file systems without modes
         path.chmod(mode)
 

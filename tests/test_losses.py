@@ -256,7 +256,10 @@ def test_a_penalty_trains_any_torch_model():
             lambda p: MMD()(p, [0, 1, 1], [[0.0]] * 2),
             r"x must have shape \(3, d\), .* not \(2, 1\)",
         ),
-        (lambda p: MMD()(p, [0, 1, 1], [[0.0], [np.nan], [0.0]]), "x must be finite; row 1 has nan"),
+        (
+            lambda p: MMD()(p, [0, 1, 1], [[0.0], [np.nan], [0.0]]),
+            "x must be finite; row 1 has nan",
+        ),
         (lambda p: KLCE()(p, [0, 1, 1]), "leave them out with x_width=None"),
         (lambda p: KLCE(0.1, [1, 2])(p, [0, 1, 1], [[0.0]] * 3), "2 widths for 1 column of x"),
     ],

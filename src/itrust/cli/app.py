@@ -57,10 +57,7 @@ homes.xlsx::2024. Options may stand in itrust.toml or under
 RECALIBRATE_EXAMPLES = """
 Examples:
   itrust recalibrate fit.csv --label y --prob p --on age --save learned.json
-  itrust recalibrate fit.csv --label y --prob p --on age \\
-      --apply new.csv --out better.csv
-  itrust recalibrate --load learned.json \\
-      --apply new.parquet --out better.parquet
+  itrust recalibrate --load learned.json --apply new.csv --out better.csv
 
 Methods that read the prediction and the covariates:
   local             smooth in all of them; as simple as the rows allow
@@ -74,28 +71,19 @@ Methods that read the prediction alone:
   histogram         means of equally filled bins
   bbq               an average over many such histograms
   beta              a curve with three parameters
-For several classes all of these, each class against the rest where no
-form for all at once is known, and of the prediction alone:
-  vector            a factor and a shift of each class's logarithm
-  matrix            every logarithm is a sum of all, with factors
-  dirichlet         the same, held back from needless factors
+For several classes these, each class against the rest where no form for
+all at once is known, and vector, matrix and dirichlet.
 
-Fit on rows that neither trained the model nor will audit it. The other
-columns of --apply are written as they are.
+Fit on rows that neither trained the model nor will audit it.
 """
 ESTIMATE_EXAMPLES = """
 Examples:
   itrust estimate clinic.csv country.parquet --label y --prob p \\
       --on age,region --task 'prevalence()' --report page.html
-  itrust estimate clinic.csv 'country/*.parquet' --on all \\
-      --task 'mean(age | region == "south")' --json numbers.json
 
-Both files are of any format that 'itrust audit' reads, and one of them
-may be - for standard input. POPULATION needs no labels and may be larger
-than memory. Say with --on what decided who was labelled: the answer rests
-on it. The labelled rows are compared with the population first; the
-number to report comes with its interval and the reason, beside what
-probabilities in place of labels would have given.
+POPULATION needs no labels and may be larger than memory; one of the
+files may be - for standard input. Say with --on what decided who was
+labelled: the answer rests on it.
 """
 WATCH_EXAMPLES = """
 Start once, update with every batch of labelled rows, look at any time:
@@ -109,33 +97,24 @@ START_EXAMPLES = """
 Examples:
   itrust watch start reference.parquet --label y --prob p \\
       --on age,region --task 'mean(age)' --state watch.json
-  itrust watch start reference.csv --on all --date-column closes \\
-      --tolerance 0.03 --state watch.json
   itrust watch start again.csv --new-model --name v2 --state watch.json
 
-The reference is labelled rows, none of the training, of any format that
-'itrust audit' reads; no batch repeats them. Columns are remembered, so
-that updates need not name them.
+The reference is labelled rows, none of the training; no batch repeats
+them. Columns are remembered, so that updates need not name them.
 """
 UPDATE_EXAMPLES = """
 Examples:
   itrust watch update week12.parquet --state watch.json --gate
-  itrust watch update may.csv --closed-before 2024-06-01 \\
-      --state watch.json --report page.html
   itrust watch update may.csv --late --closed-before 2024-07-01 \\
       --state watch.json
 
-A batch with exactly the rows of one that was counted is refused, in any
-order. Rows that two different batches share, such as cumulative exports,
-are not noticed: give each row once. Rows that wait are known by the name
-of their batch (--name, else that of the file), and so taken in by --late.
-The state is replaced last. A row belongs into the batch in which its
-outcome window closes, whatever the outcome is; rows without a label are
-refused.
+A batch with exactly the rows of one that was counted is refused. Rows
+that two different batches share are not noticed: give each row once. A
+row belongs into the batch in which its outcome window closes, whatever
+the outcome is; rows without a label are refused.
 """
 STATUS_EXAMPLES = """
 Examples:
-  itrust watch status --state watch.json
   itrust watch status --state watch.json --json - | jq .alarm
 """
 EXIT_CODES = """

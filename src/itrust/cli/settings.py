@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from itrust._core import InputError, did_you_mean
+from itrust._core import InputError, did_you_mean, first_line
 from itrust.cli.options import BY_NAME, STANDARD, Kind, Option, options_of
 
 NAME, PROJECT = "itrust.toml", "pyproject.toml"
 WITHOUT = "none"  # in place of a file
 REPOSITORY = (".git", ".hg")
 ROOT_USER = 0
+HAS_OWNERS = hasattr(os, "geteuid")  # not so on Windows
 MAX_BYTES = 2**16  # dotted keys take the parser of TOML the square of their parts
 CURE = (
     "so its settings are not used; name it with --settings if you trust it, or go without any by \
@@ -69,13 +70,11 @@ def current_settings(named: str | None) -> Settings:
         return Settings({})
     if named is not None:
         path = Path(os.path.expanduser(named))
-        table = _File.read(path).table
-        return Settings.of(path, table or {})
+        return Settings.of(path, _table(path, _content(path)) or {})
     try:
         here = Path.cwd()
     except OSError as error:
-        problem = "the current folder cannot be read: {reason}"
-        raise InputError(problem, details={"reason": error.strerror}) from None
+        raise InputError(f"the current folder cannot be read: {error.strerror}") from None
     return find_settings(here)
 
 
@@ -85,11 +84,11 @@ def find_settings(folder: Path) -> Settings:
         for path in (place / NAME, place / PROJECT):
             if not (os.path.lexists(path) if path.name == NAME else os.path.isfile(path)):
                 continue
-            file = _File.read(path)
-            if path.name == PROJECT and b"itrust" not in file.content:
+            content = _content(path)
+            if path.name == PROJECT and b"itrust" not in content:
                 continue
-            if (table := file.table) is not None:
-                file.refuse_untrusted(folder)
+            if (table := _table(path, content)) is not None:
+                _refuse_untrusted(path, folder)
                 return Settings.of(path, table)
     return Settings({})
 
@@ -107,71 +106,49 @@ def folders(start: Path) -> Iterator[Path]:
 
 def _open_to_all(place: Path) -> bool:
     """Whether everyone may put files into a folder; also where nobody can tell."""
-    if not hasattr(os, "geteuid"):  # other systems have no such bits
-        return False
     try:
-        return bool(os.stat(place).st_mode & stat.S_IWOTH)
+        return HAS_OWNERS and bool(os.stat(place).st_mode & stat.S_IWOTH)
     except OSError:
         return True
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file that was read: its bytes, the users it and a link to it belong to, and its mode."""
-
-    path: Path
-    content: bytes
-    owners: frozenset[int]
-    mode: int
-
-    @classmethod
-    def read(cls, path: Path) -> _File:
-        """Read a file within bounds; a pipe is never waited for."""
-        try:
-            link = os.lstat(path)
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            try:
-                about = os.fstat(descriptor)  # of what is read, whatever happens to the name
-                regular = stat.S_ISREG(about.st_mode)
-                content = os.read(descriptor, MAX_BYTES + 1) if regular else b""
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise _unreadable(path, error.strerror or str(error)) from None
-        if not regular:
+def _content(path: Path) -> bytes:
+    """The bytes of an ordinary file, within bounds; a pipe is never waited for."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
             raise refused(path, "{file} is no ordinary file, so that it can hold no settings")
-        if len(content) > MAX_BYTES:
-            raise refused(path, "{file} holds more than {count} bytes, too many", count=MAX_BYTES)
-        return cls(path, content, frozenset((link.st_uid, about.st_uid)), about.st_mode)
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    if len(content) > MAX_BYTES:
+        raise refused(path, "{file} holds more than {count} bytes, too many", count=MAX_BYTES)
+    return content
 
-    def refuse_untrusted(self, start: Path) -> None:
-        """Raise on a file that somebody else could have put there."""
-        if not hasattr(os, "geteuid"):
-            return
-        if not self.owners <= {os.geteuid(), ROOT_USER, os.stat(start).st_uid}:
-            raise refused(self.path, f"{{file}} belongs to another user, {CURE}")
-        if self.mode & stat.S_IWOTH:
-            raise refused(self.path, f"everyone may change {{file}}, {CURE}")
 
-    @property
-    def table(self) -> dict[str, Any] | None:
-        """The settings: all of the file, or `[tool.itrust]` of pyproject.toml, if it is there."""
-        try:
-            table: Any = tomllib.loads(self.content.decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise _unreadable(self.path, "it is not UTF-8 text") from None
-        except RecursionError:
-            raise _unreadable(self.path, "it is nested too deeply") from None
-        except tomllib.TOMLDecodeError as error:
-            raise _unreadable(self.path, str(error)) from None
-        except ValueError:  # of Python's own limit
-            raise _unreadable(self.path, "a number has too many digits") from None
-        for key, title in {"tool": "'tool'", "itrust": "[tool.itrust]"}.items():
-            if self.path.name == PROJECT and table is not None:
-                table = table.get(key)
-                if not isinstance(table, dict | None):
-                    raise refused(self.path, f"{title} must be a table, not {{value}}", value=table)
-        return None if table is None else dict(table)
+def _refuse_untrusted(path: Path, start: Path) -> None:
+    """Raise on a file, or a link to one, that somebody else could have put there."""
+    link, file = os.lstat(path), os.stat(path)
+    trusted = {os.geteuid(), ROOT_USER, os.stat(start).st_uid} if HAS_OWNERS else {link.st_uid}
+    if not {link.st_uid, file.st_uid} <= trusted:
+        raise refused(path, f"{{file}} belongs to another user, {CURE}")
+    if HAS_OWNERS and file.st_mode & stat.S_IWOTH:
+        raise refused(path, f"everyone may change {{file}}, {CURE}")
+
+
+def _table(path: Path, content: bytes) -> dict[str, Any] | None:
+    """The settings: all of the file, or `[tool.itrust]` of pyproject.toml, if it is there."""
+    try:
+        table: Any = tomllib.loads(content.decode("utf-8-sig"))
+    except RecursionError:
+        raise _unreadable(path, "it is nested too deeply") from None
+    except ValueError as error:  # no UTF-8, no TOML, or more digits than Python reads
+        raise _unreadable(path, first_line(error)) from None
+    for key in ("tool", "itrust") if path.name == PROJECT else ():
+        table = table.get(key, {} if key == "tool" else None)
+        if not isinstance(table, dict | None):
+            raise refused(path, f"{key!r} must be a table, not {{value}}", value=table)
+    return None if table is None else dict(table)
 
 
 def _shown(path: Path) -> str:
@@ -189,16 +166,15 @@ def refused(path: Path, problem: str, **fields: Any) -> InputError:
 
 
 def _unreadable(path: Path, reason: str) -> InputError:
-    return refused(path, "{file} cannot be read: {reason}", details={"reason": reason})
+    return refused(path, "{file} cannot be read: {reason}", reason=reason)
 
 
 def _value(path: Path, key: str, value: Any) -> Any:
     """The value of a setting as its option takes it; files as they are called from here."""
     option = BY_NAME.get(key.replace("_", "-"))
     if option is None:
-        guess = did_you_mean(key, [*BY_NAME])
-        problem = "there is no setting {value}; {guess}"
-        raise refused(path, problem, value=key, details={"guess": guess})
+        problem = f"there is no setting {{value}}; {did_you_mean(key, [*BY_NAME])}"
+        raise refused(path, problem, value=key)
     if option.kind is Kind.SEVERAL and not isinstance(value, list):
         value = [value]
     if option.name == "on" and not value:
@@ -211,8 +187,8 @@ def _value(path: Path, key: str, value: Any) -> Any:
         return option.bare if value else None
     if not _fits(option, value):
         choices = f"true, false or one of {', '.join(option.choices)}"
-        problem = f"{{key}} must be {choices if option.bare else option.kind.value}, not {{value}}"
-        raise refused(path, problem, value=value, details={"key": key})
+        must = choices if option.bare else option.kind.value
+        raise refused(path, f"{key} must be {must}, not {{value}}", value=value)
     return _placed(path, option, value) if option.is_file and value != STANDARD else value
 
 
@@ -223,7 +199,7 @@ def _as_text(path: Path, key: str, value: Any) -> Any:
     try:
         return value if isinstance(value, list | dict) else str(value)
     except ValueError:  # of Python's limit on digits
-        raise refused(path, "{key} has too many digits", details={"key": key}) from None
+        raise refused(path, f"{key} has too many digits") from None
 
 
 def _placed(path: Path, option: Option, value: str) -> str:

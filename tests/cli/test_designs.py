@@ -103,7 +103,7 @@ def test_every_refusal_names_options_and_lines():
     def said(*args):
         return told("audit", "homes.csv", *COLUMNS, *args)
 
-    assert "--cluster: homes.csv has no column 'psv'; did you mean 'psu'?" in said(
+    assert "--cluster: there is no column 'psv'; did you mean 'psu'?" in said(
         "--cluster", "stratum,psv"
     )
     assert "cluster 1 lies in two strata, 0 (line 2) and 1 (line 14)" in said(

@@ -14,7 +14,7 @@ from itrust.cli.console import Log, answer
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import NOTHING, class_models, read_rows, settle
+from itrust.cli.roles import class_models, read_rows, settle
 from itrust.data import FORMATS, FormulaCells, class_columns, names_several
 
 ENDINGS = (
@@ -24,7 +24,16 @@ ENDINGS = (
 # Of no use once all is learned.
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
-    *("positive", "where", "category", "number", "value_labels"),
+    *("positive", "where", "category", "number", "value_labels", "on", "method"),
+)
+NEITHER = "name either a file to fit on or --load FILE"
+NOTHING_TO_DO = "nothing to do; add --save FILE, or --apply FILE --out FILE"
+UNSAFE = "{argument} is about the file of --apply FILE --out FILE; leave it out"
+NO_FILE = "{argument}: there is no file {value}"
+ENDS = f"{{argument}} must end with one of {listed(ENDINGS, 99)}, not {{value}}"
+FITTED_ALREADY = "{argument}: with --load nothing is fitted; leave it out"
+ONE_MODEL = (
+    "{argument}: one model is recalibrated at a time; name one column, or the classes of one"
 )
 FITTED_ON = (
     "rows that are fitted on are recalibrated, too: they will look better calibrated than others; "
@@ -47,7 +56,6 @@ def run(options: Options) -> int:
             target = stack.enter_context(opened(options, "apply"))
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
-            _refuse_contradiction(learned, options)
         else:
             fit = stack.enter_context(opened(options))
             learned, told = _fitted(fit, options, log)
@@ -70,55 +78,23 @@ def run(options: Options) -> int:
 
 
 def _refuse_unclear(options: Options) -> None:
-    out = options.outputs["--out"]
-    if (options.file is None) == (options.load is None):
-        raise InputError("name either a file to fit on or --load FILE")
-    if (options.apply is None) != (options.out is None):
-        raise InputError("--apply FILE and --out FILE go together")
-    if options.apply is None and "safe_cells" in options.typed:
-        problem = "{argument} is about the file of --apply FILE --out FILE; leave it out"
-        raise InputError(problem, argument="safe_cells")
-    if options.apply is None and options.save is None:
-        raise InputError("nothing to do; add --save FILE, or --apply FILE --out FILE")
-    if options.load is not None and not os.path.isfile(options.load):
-        problem = "{argument}: there is no file {value}"
-        raise InputError(problem, argument="load", value=options.load)
-    if out is not None and not out.name.lower().endswith(ENDINGS):
-        problem = f"{{argument}} must end with one of {listed(ENDINGS, 99)}, not {{value}}"
-        raise InputError(problem, argument="out", value=out.name)
-    if options.file == options.apply == STANDARD:
-        raise InputError("standard input can be read once; name a file for one of the two")
-    if len(options.prob) > 1:
-        problem = "one model is recalibrated at a time; name one column, or the classes of one"
-        raise InputError(f"{{argument}}: {problem}", argument="prob")
-
-
-def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -> None:
-    """Raise if an option that was typed would be ignored, as what was saved says otherwise."""
-    columns, file = tuple(learned.columns_), str(options.load)
-    for option in FITTING:
-        if option in options.typed:
-            problem = "{argument}: with --load nothing is fitted; leave it out"
-            raise InputError(problem, argument=option)
-    methods = recalibrate.METHODS if learned.classes_ is None else recalibrate.CLASS_METHODS
-    names = {method: name for name, method in methods.items()}
-    name = names.get(type(learned), type(learned).__name__)
-    if "method" in options.typed and options.method != name:
-        problem = f"{{file}} was fitted by {name!r}, not {{value}}; leave --method out"
-        raise InputError(
-            f"{{argument}}: {problem}", argument="method", value=options.method, file=file
-        )
-    parts = ([text] if text in columns else text.split(",") for text in options.on)
-    named = {name.strip() for some in parts for name in some} - {""}
-    if named == {NOTHING} and NOTHING not in columns:
-        named = set()
-    if "on" in options.typed and named != set(columns):
-        raise InputError(
-            "{argument}: {file} reads {reads}; leave --on out",
-            argument="on",
-            file=file,
-            details={"reads": f"the covariates {listed(columns)}" if columns else "no covariate"},
-        )
+    load, out, has_rows = options.load, options.outputs["--out"], options.apply is not None
+    fitting = [name for name in FITTING if load is not None and name in options.typed]
+    both = options.file == options.apply == STANDARD
+    wrong_end = out is not None and not out.name.lower().endswith(ENDINGS)
+    for is_wrong, argument, problem in (
+        ((options.file is None) == (load is None), "load", NEITHER),
+        (has_rows != (options.out is not None), "apply", "--apply FILE and --out FILE go together"),
+        (not has_rows and "safe_cells" in options.typed, "safe_cells", UNSAFE),
+        (not has_rows and options.save is None, "save", NOTHING_TO_DO),
+        (load is not None and not os.path.isfile(load), "load", NO_FILE),
+        (wrong_end, "out", ENDS),
+        (both, "file", "standard input can be read once; name a file for one of the two"),
+        (len(options.prob) > 1, "prob", ONE_MODEL),
+        (bool(fitting), "".join(fitting[:1]), FITTED_ALREADY),
+    ):
+        if is_wrong:
+            raise InputError(problem, argument=argument, value=getattr(options, argument))
 
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:

@@ -24,7 +24,6 @@ from itrust.data import (
     Sample,
     class_columns,
     class_position,
-    column_named,
     frame_columns,
     may_be_units,
     names_several,
@@ -40,10 +39,10 @@ PROBS = (
     *("p", "prob", "proba", "probs", "probability", "score", "prediction", "predicted", "pred"),
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
-# Whether the values of a column, or the least and greatest of them, are such as a role wants.
+# Whether the values of a column are such as a role wants.
 FITS: dict[str, Callable[[set[Any]], bool]] = {
     "0/1": lambda values: values <= {0, 1},
-    "two": lambda values: len(values) == 2,
+    "two": lambda values: len(values) <= 2,
     "class": lambda _: True,
     "[0, 1]": lambda values: all(isinstance(v, float) and not (v < 0 or v > 1) for v in values),
 }
@@ -117,7 +116,13 @@ def settle(
     log.say(*source.notes)
     weights = [] if options.weights is None else [options.weights]
     source.require("weights", *weights)
-    drawn = _drawn(source, options)
+    units = {
+        option: unit_columns(typed_units(source, getattr(options, option)), source.columns, option)
+        for option in ("cluster", "strata")
+    }
+    replicates = typed_units(source, options.replicate_weights)
+    drawn = [unit.column for some in units.values() for unit in some]
+    drawn += replicate_columns(replicates, source.columns, ())
     taken, label = {*drawn, *weights}, options.label
     models: dict[str, Any] = class_models(source, options)
     if label is None:
@@ -128,15 +133,14 @@ def settle(
         chosen = split_names(source, "prob", options.prob)
         chosen = chosen or (_guess(source, log, "prob", "[0, 1]", PROBS, taken | {label}),)
         models = {name: name for name in chosen}
-    roles = FileRoles(label, models, (), options.weights, drawn=drawn)
+    roles = FileRoles(label, models, (), options.weights, drawn=tuple(dict.fromkeys(drawn)))
     taken |= {label, *roles.prob, *not_on}
-    return replace(
-        roles,
-        on=_covariates(source, log, options, taken) if options.on or on_needed else (),
-        cluster=_with_lengths(source, log, "cluster", options.cluster, roles.prob[0]),
-        strata=_with_lengths(source, log, "strata", options.strata, roles.prob[0]),
-        replicate_weights=tuple(options.replicate_weights),
-    )
+    texts: dict[str, Any] = {
+        option: tuple(_with_length(source, log, option, unit, roles.prob[0]) for unit in some)
+        for option, some in units.items()
+    }
+    on = _covariates(source, log, options, taken) if options.on or on_needed else ()
+    return replace(roles, on=on, replicate_weights=tuple(options.replicate_weights), **texts)
 
 
 def class_models(source: InputFiles, options: Options) -> dict[str, dict[Any, str]]:
@@ -191,19 +195,6 @@ def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: FileRoles) 
     return tuple(dict.fromkeys([*roles.on, *more]))
 
 
-def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
-    """The columns that clusters, strata and replicate weights are about, all of them there."""
-    drawn: list[str] = []
-    for option in ("cluster", "strata"):
-        texts = typed_units(source, getattr(options, option))
-        names = [column_named(text, source.columns) for text in texts]
-        source.require(option, *names)
-        drawn += names
-    for text in typed_units(source, options.replicate_weights):
-        drawn += replicate_columns(text, source.columns, ())
-    return tuple(dict.fromkeys(drawn))
-
-
 def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
     """Units between commas, as they were typed; a column whose name has a comma wins."""
     if any(not text.strip() for text in given):
@@ -212,20 +203,15 @@ def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
     return [part.strip() for parts in split for part in parts if part.strip()]
 
 
-def _with_lengths(
-    source: InputFiles, log: Log, option: str, given: Sequence[str], prob: str
-) -> tuple[str, ...]:
-    """Units by name; blocks of time whose length is to be found get it, and it is said aloud."""
-    settled = []
-    for unit in unit_columns(typed_units(source, given), source.columns, option):
-        text = unit.text
-        if unit.length == AUTO:
-            frame = source.table([unit.column, prob])
-            with source.located():
-                unit = unit.settled(frame_columns(frame), option, frame[prob])
-            log.say(f"{text} are blocks of {counted(int(unit.length or 1), 'day')}")
-        settled.append(unit.text)
-    return tuple(settled)
+def _with_length(source: InputFiles, log: Log, option: str, unit: Any, prob: str) -> str:
+    """A unit as it is typed; blocks of time whose length is to be found get it, said aloud."""
+    if unit.length != AUTO:
+        return str(unit.text)
+    frame = source.table([unit.column, prob])
+    with source.located():
+        settled = unit.settled(frame_columns(frame), option, frame[prob])
+    log.say(f"{unit.text} are blocks of {counted(int(settled.length or 1), 'day')}")
+    return str(settled.text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,17 +373,15 @@ def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str])
 def _guess(
     source: InputFiles, log: Log, option: str, what: str, words: Sequence[str], taken: set[str]
 ) -> str:
-    """The one column that has a telling name and fitting values."""
+    """The one column that has a telling name and, in the first rows, fitting values."""
     free = [name for name in source.columns if name not in taken]
-    values: dict[str, set[Any]] = {name: set() for name in free if name.casefold() in words}
-    for batch in source.file_set.rows(list(values)) if values else ():
-        for name, seen in values.items():
-            column = batch[name].drop_null()
-            if len(seen) <= 2:
-                seen |= set(pc.unique(column).to_pylist())
-            elif pa.types.is_floating(column.type):
-                seen |= {own for own in pc.min_max(column).as_py().values() if own is not None}
-    named = [name for name, seen in values.items() if seen and FITS[what](seen)]
+    telling = [name for name in free if name.casefold() in words]
+    head = source.file_set.head(telling) if telling else None
+    named: list[str] = []
+    for name in telling if head is not None else ():
+        values = set(head[name].unique().to_pylist()) - {None}
+        if values and FITS[what](values):
+            named.append(name)
     if len(named) == 1:
         log.say(f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]
@@ -412,11 +396,9 @@ def _positive(source: InputFiles, label: str, text: str | None) -> Any:
     """The label that was meant: columns hold numbers and truth values, options only text."""
     if text is None:
         return None
-    values = [v for b in source.file_set.rows([label]) for v in pc.unique(b[label]).to_pylist()]
-    for value in dict.fromkeys(values):
-        if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
-            return value
-        with suppress(ValueError):
-            if isinstance(value, int | float) and float(text) == value:
-                return value
+    seen = [v for b in source.file_set.rows([label]) for v in pc.unique(b[label]).to_pylist()]
+    values = tuple(value for value in dict.fromkeys(seen) if value is not None)
+    truth = {str(value).lower(): value for value in values if isinstance(value, bool)}
+    with suppress(InputError):
+        return values[class_position(values, truth.get(text.lower(), text))]
     return text

@@ -87,13 +87,13 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
     assert after.sum(axis=1) == pytest.approx(1.0)
     again = tmp_path / "again.csv"
     load = ("recalibrate", "--load", str(kept), *apply_to, "--out", str(again))
-    for more in ((), ("--prob", "p_*"), ("--method", "vector")):
+    for more in ((), ("--prob", "p_*")):
         loaded = invoke(*load, *more)
         assert loaded.exit_code == 0, _all(loaded)
         assert again.read_bytes() == out.read_bytes()
         assert "fitted on" not in loaded.stderr
     for more, told in (
-        (("--method", "matrix"), "was fitted by 'vector', not 'matrix'; leave --method out"),
+        (("--method", "matrix"), "--method: with --load nothing is fitted"),
         (("--prob", "p_win"), "what was learned is about several classes; name the columns"),
     ):
         refused = invoke(*load, *more)

@@ -58,7 +58,7 @@ def test_a_bias_in_one_race_is_found_and_named_however_it_is_coded(options, name
     assert facts["verdict"] == "miscalibrated"
     assert f"where {name}" in facts["sentence"]
     assert f"the bias is higher where {name} than elsewhere" in told
-    assert f"* {name}" in told
+    assert f"*  {name}" in told
     assert name in page
     groups = {group["name"]: group for group in facts["parts"][0]["diagnosis"]["groups"]["groups"]}
     assert groups[name]["pvalue"] <= 0.05
@@ -165,7 +165,7 @@ def test_a_survey_in_stata_brings_its_value_labels_along():
     for more in ((), ("--category", "race")):
         told, facts = audited(*roles, "--missing", "drop", "--positive", "Yes", *more)
         assert facts["n"] == N - 60
-        assert "* race = Black" in told
+        assert "*  race = Black" in told
 
 
 def test_a_column_with_a_code_below_0_gets_a_note_until_it_is_named():

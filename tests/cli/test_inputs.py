@@ -14,6 +14,7 @@ import pytest
 
 import itrust as it
 from itrust.cli import audit as audit_command
+from itrust.recalibrate import Application
 from shell import invoke
 
 COLUMNS = ("--label", "y", "--prob", "p", "--on", "age", "--draws", "79")
@@ -258,12 +259,11 @@ def test_a_file_that_changes_after_it_was_read_does_not_change_its_checksum(fold
     assert made["provenance"]["sha256"] == before
 
 
-@pytest.mark.parametrize("step", ["fit", "_placed"])
+@pytest.mark.parametrize("step", [(it.recalibrate.Platt, "fit"), (Application, "__call__")])
 def test_recalibration_applies_to_the_rows_that_it_began_with(folder, monkeypatch, step):
     """A file is read for the fit, for the predictions, and to be written with them."""
     pa.csv.write_csv(rows(), "homes.csv")
-    method = it.recalibrate.METHODS["platt"]
-    monkeypatch.setattr(method, step, appending(getattr(method, step)))
+    monkeypatch.setattr(*step, appending(getattr(*step)))
     options = ("--label", "y", "--prob", "p", "--on", "none", "--method", "platt")
     places = ("--apply", "homes.csv", "--out", "out.csv", "--save", "fit.json")
     result = invoke("recalibrate", "homes.csv", *options, *places)

@@ -376,12 +376,9 @@ def _guess(
     """The one column that has a telling name and, in the first rows, fitting values."""
     free = [name for name in source.columns if name not in taken]
     telling = [name for name in free if name.casefold() in words]
-    head = source.file_set.head(telling) if telling else None
-    named: list[str] = []
-    for name in telling if head is not None else ():
-        values = set(head[name].unique().to_pylist()) - {None}
-        if values and FITS[what](values):
-            named.append(name)
+    head = (source.file_set.head(telling) if telling else None) or pa.table({})
+    values = {name: set(head[name].unique().to_pylist()) - {None} for name in head.schema.names}
+    named: list[str] = [name for name, seen in values.items() if seen and FITS[what](seen)]
     if len(named) == 1:
         log.say(f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from doc_blocks import DOCS, ROOT
-from itrust.render.page.words import WORDS
+from itrust.render.page import WORDS
 
 pytest.importorskip("mkdocs", reason="comes with the test extra")
 TEXT = (DOCS / "glossary.md").read_text()

@@ -13,8 +13,8 @@ import itrust as it
 from itrust.auditing import Verdict, gate
 from itrust.auditing.verdict import judge
 from itrust.render import junit_xml, summary_markdown
+from itrust.render import page as pages
 from itrust.render.page import page
-from itrust.render.page.content import content
 
 ALPHA, TOLERANCES = 0.05, (0.05, 0.3, 0.8)
 TASKS = ["mean(x) ~ 0.3", 'prevalence(g == "a") - prevalence(g == "b")', "prevalence() ~ 0.1"]
@@ -185,7 +185,8 @@ def _twice(audit, told):
             bias = f"{abs(own['bias']):.3f}"
             if bias not in item["text"]:
                 yield f"{bias} in the tables, but {item['text']}"
-    rows = content(audit)["forest"]["rows"]
+    pictures = pages.pictures_of(pages.facts_of(audit))
+    rows = pictures["forest"].sets[0]["parts"][0]["rows"] if "forest" in pictures else []
     if len({row["name"] for row in rows}) != len(rows):
         yield "the forest plot has a name twice"
 

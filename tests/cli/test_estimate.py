@@ -132,10 +132,9 @@ def test_every_number_of_the_page_is_a_fact(files):
 def test_the_page_is_whole_and_shows_no_markup_of_the_user(files):
     page = files["page"]
     assert "A &lt;b&gt;town&lt;/b&gt;" in page
-    assert "<script" not in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "script-src &#39;none&#39;" in page
-    assert page.count('class="dot best"') == 2
+    assert page.count("<script") == 3  # its own
+    assert page.count("script-src &#39;sha256-") == 1
+    assert page.count("report this") == 2
     assert "itrust estimate few.csv all.parquet --label y" in page
 
 

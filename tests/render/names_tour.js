@@ -5,7 +5,7 @@ const byId = (id) => document.getElementById(id);
 const MARKS = ".mark-symbol path, .mark-rect path, .mark-line path, .mark-rule line, .mark-area path";
 const NO_NUMBER = /="[^"]*(NaN|undefined)[^"]*"/;
 const CHARTS = {
-  "choose-covariate": "chart-curve", "choose-group": "chart-curve", "choose-map": "chart-map",
+  "choose-curve": "chart-curve", "choose-curve-part": "chart-curve", "choose-map": "chart-map",
   "choose-reliability": "chart-reliability", "choose-recalibration": "chart-recalibration",
 };
 const texts = (parts) => [...parts].map((own) => own.textContent);
@@ -35,7 +35,7 @@ HTMLAnchorElement.prototype.click = () => {};
   document.querySelectorAll(".chart").forEach((own) => see("first", own.id));
   const menus = {};
   for (const [menu, id] of Object.entries(CHARTS)) {
-    if (menu === "choose-group") choose("choose-covariate", 0);
+    if (menu === "choose-curve-part") choose("choose-curve", 0);
     menus[menu] = [...byId(menu).options].map((own) => own.title);
     for (let k = 0; k < menus[menu].length && !leftOut.includes(menu); k++) {
       const before = byId(id).dataset.drawn;
@@ -52,8 +52,9 @@ HTMLAnchorElement.prototype.click = () => {};
     saved[`${of} ${save}`] = { text, sound };
   }
   dispatchEvent(new Event("beforeprint"));
+  await until(() => [...document.querySelectorAll(".small-view")].every((own) => own.querySelector("svg")));
   const small = [...document.querySelectorAll(".small-view svg")].map((own) => ({
-    marks: own.querySelectorAll("path, circle, rect[class^=f]").length, odd: NO_NUMBER.test(own.innerHTML),
+    marks: own.querySelectorAll(MARKS).length, odd: NO_NUMBER.test(own.innerHTML),
   }));
   dispatchEvent(new Event("afterprint"));
   done({

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from selenium.webdriver.support.wait import WebDriverWait
 
 import itrust as it
 from itrust.tasks import estimate_tasks
@@ -49,6 +50,8 @@ def test_the_page_fits_and_nothing_planted_runs(browser, address, width, scheme,
     browser.get_log("browser")
     browser.get(address)
     page = "document.documentElement"
+    ready = f"return {page}.dataset.ready"
+    WebDriverWait(browser, 60).until(lambda _: browser.execute_script(ready))
     assert browser.execute_script(f"return {page}.scrollWidth - {page}.clientWidth") == 0
     assert browser.execute_script("return window.pwned") is None
     told = browser.find_element("tag name", "body").text

@@ -123,27 +123,27 @@ def test_the_page_loads_without_errors_and_without_a_network(show, browser):
 def test_choices_change_charts_tables_and_descriptions(show):
     browser = show()
     place = browser.find_element(By.ID, "chart-curve")
-    covariates = Select(browser.find_element(By.ID, "choose-covariate"))
+    covariates = Select(browser.find_element(By.ID, "choose-curve"))
     seen, labels = set(), set()
     for k in range(len(covariates.options)):
         if covariates.options[k].is_selected():
             continue
-        seen.add(choose(browser, "choose-covariate", "chart-curve", k))
+        seen.add(choose(browser, "choose-curve", "chart-curve", k))
         labels.add(place.get_attribute("aria-label"))
     assert len(seen) == len(labels) >= 3
-    choose(browser, "choose-covariate", "chart-curve", 0)
+    choose(browser, "choose-curve", "chart-curve", 0)
     table = browser.find_element(By.ID, "place-curve")
     before = chart(browser, "chart-curve"), table.get_attribute("innerHTML")
-    groups = Select(browser.find_element(By.ID, "choose-group"))
+    groups = Select(browser.find_element(By.ID, "choose-curve-part"))
     other = next(k for k, option in enumerate(groups.options) if not option.is_selected())
-    after = choose(browser, "choose-group", "chart-curve", other)
+    after = choose(browser, "choose-curve-part", "chart-curve", other)
     assert after != before[0]
     assert table.get_attribute("innerHTML") != before[1]
     levels = Select(browser.find_element(By.ID, "choose-reliability")).options
     assert levels[0].text == "all rows"
     last = chart(browser, "chart-reliability")
     assert choose(browser, "choose-reliability", "chart-reliability", 1) != last
-    bins = browser.find_element(By.CSS_SELECTOR, "#table-group-bins caption")
+    bins = browser.find_element(By.CSS_SELECTOR, "#table-view-reliability caption")
     assert levels[1].text[:20] in bins.get_attribute("textContent")
     maps = Select(browser.find_element(By.ID, "choose-map"))
     last = chart(browser, "chart-map")
@@ -175,9 +175,9 @@ def test_tables_sort_by_value_with_mouse_and_keyboard(show):
 
 def test_a_planted_script_stays_text(show):
     browser = show()
-    options = Select(browser.find_element(By.ID, "choose-covariate")).options
+    options = Select(browser.find_element(By.ID, "choose-curve")).options
     planted = next(k for k, option in enumerate(options) if PLANTED in option.text)
-    choose(browser, "choose-covariate", "chart-curve", planted)
+    choose(browser, "choose-curve", "chart-curve", planted)
     assert "window.pwned=1" in browser.find_element(By.ID, "chart-curve").text
     assert browser.execute_script("return window.pwned === undefined")
     assert browser.find_elements(By.TAG_NAME, "img") == []
@@ -217,13 +217,13 @@ def test_the_menu_stays_in_sight(show):
 
 def test_the_band_breaks_where_there_is_no_estimate(show):
     browser = show()
-    for select, wanted in (("choose-covariate", "age"), ("choose-group", "all rows")):
+    for select, wanted in (("choose-curve", "age"), ("choose-curve-part", "all rows")):
         options = Select(browser.find_element(By.ID, select)).options
         position = [option.text for option in options].index(wanted)
         if not options[position].is_selected():
             choose(browser, select, "chart-curve", position)
     script = """
-      const curves = JSON.parse(document.getElementById("data").textContent).curves;
+      const curves = JSON.parse(document.getElementById("data").textContent).curve.sets;
       const width = (own) => own.getBoundingClientRect().width;
       const whole = width(document.querySelector("#chart-curve svg"));
       const bands = [...document.querySelectorAll("#chart-curve .mark-area path")];
@@ -304,7 +304,8 @@ def test_every_view_is_in_the_print(show):
       addEventListener("beforeprint", () => {
         const titles = (name) => [...document.querySelectorAll(`#print-${name} figcaption`)]
           .map((own) => own.textContent);
-        window.printed = ["curves", "maps", "reliability", "recalibration"].map(titles);
+        window.printed = ["curve", "map", "reliability", "recalibration"].map(titles);
+        window.drawn = document.querySelectorAll(".small-view svg").length;
         window.folded = document.querySelectorAll("details[data-print]:not([open])").length;
       });
       return JSON.parse(document.getElementById("data").textContent);
@@ -312,13 +313,16 @@ def test_every_view_is_in_the_print(show):
     data = browser.execute_script(script)
     browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
     curves, maps, groups, methods = browser.execute_script("return window.printed")
+    drawn = browser.execute_script("return window.drawn")  # printing does not wait
     assert browser.execute_script("return window.folded") == 0
-    assert len(curves) == sum(len(own["parts"]) for own in data["curves"]) + len(data["groups"])
+    assert len(curves) == sum(len(own["parts"]) for own in data["curve"]["sets"])
     assert len(set(curves)) == len(curves) > 3
-    first = data["maps"][0]
+    (charted,) = data["map"]["sets"]
+    first = charted["parts"][0]
     assert maps[0].startswith(f"{first['across']['name']} and {first['up']['name']}")
-    assert len(maps) == len(data["maps"]) > 1
-    assert len(groups) == len(data["reliability_by_group"]) > 0
+    assert len(maps) == len(charted["parts"]) > 1
+    assert len(groups) == len(data["reliability"]["sets"][0]["parts"]) > 1
+    assert drawn == len(curves) + len(maps) + len(groups) + len(methods)
     assert methods == ["Platt (dashed: before)", "Isotonic (dashed: before)"]
     assert browser.find_elements(By.CLASS_NAME, "small-view") == []
     assert browser.get_log("browser") == []
@@ -351,7 +355,7 @@ def test_the_keyboard_reaches_content_choices_and_tables(show):
     assert browser.switch_to.active_element.get_attribute("id") == "main"
     summary = browser.find_element(By.CSS_SELECTOR, "#curves summary")
     summary.send_keys(Keys.ENTER)
-    assert browser.find_element(By.CSS_SELECTOR, "#table-curve caption").is_displayed()
+    assert browser.find_element(By.CSS_SELECTOR, "#table-view-curve caption").is_displayed()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])

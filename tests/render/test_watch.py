@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
@@ -16,7 +17,8 @@ from itrust import render
 from itrust._core import InputError
 from itrust.auditing import watch_checks
 from itrust.render import as_html, as_text
-from itrust.render.page.watch import MAX_POINTS, _thinned, watch_content, watch_page
+from itrust.render.page import facts_of, pictures_of
+from itrust.render.page import page as watch_page
 from itrust.render.text.watch import ends_text, evidence_text
 from itrust.tasks import TaskFinding
 from itrust.watch import (
@@ -116,12 +118,13 @@ def test_marked_numbers_of_the_page_are_those_of_the_report(report):
 @pytest.mark.parametrize("batches", [1, 2, 61, 1_000])
 def test_pages_and_figures_of_any_number_of_batches(report, batches):
     shown = many(report, batches)
-    told = watch_content(shown)
-    places = [place for line in told["plot"]["path"] for place in line]
-    assert all(0 <= place <= 100 for place in places)
-    assert len(told["plot"]["path"]) <= 2 * MAX_POINTS
-    assert len(told["batches"]) == min(batches, 100)
-    assert len(watch_page(shown)) < 400_000
+    (told,) = pictures_of(facts_of(shown))["evidence"].sets[0]["parts"]
+    digits = [max(own.log_evalue / math.log(10), -2) for own in shown.history]
+    assert [own["y"] for own in told["points"]] == pytest.approx(digits)
+    assert told["breaks"] == [batches // 2 + 0.5]
+    page = watch_page(shown)
+    assert len(re.findall(r'data-fact="history.\d+.rows"', page)) == min(batches, 100)
+    assert len(page) < 1_400_000
     display = shown.plot()
     assert len(display.axes_) == 2
     plt.close("all")
@@ -133,14 +136,6 @@ def test_before_the_first_batch(started):
     assert "no rows yet" in str(started)
     assert started.plot().ax_.get_ylabel().startswith("evidence")
     plt.close("all")
-
-
-def test_the_line_of_a_picture_keeps_extremes_first_and_last():
-    values = np.random.default_rng(1).normal(size=3_000).tolist()
-    kept = _thinned(values)
-    assert len(kept) <= MAX_POINTS + 2
-    assert {0, len(values) - 1, int(np.argmax(values)), int(np.argmin(values))} <= set(kept)
-    assert _thinned(values[:MAX_POINTS]) == list(range(MAX_POINTS))
 
 
 @given(st.floats(-50, 2_000))
@@ -277,8 +272,8 @@ def test_parts_of_a_watch_show_themselves(watch):
     plt.close("all")
 
 
-def test_a_page_is_made_of_a_watch_and_nothing_else():
-    with pytest.raises(InputError, match="a page is made of a Watch"):
+def test_a_page_is_not_made_of_another_dict():
+    with pytest.raises(InputError, match="a Watch or its report"):
         watch_page({"schema": "itrust-audit/4"})
 
 
@@ -347,5 +342,5 @@ def test_a_level_that_is_called_everywhere_is_not_taken_for_all_rows():
     watch = it.Watch.start(rows.take(np.arange(100))).update(rows.take(np.arange(100, 200)))
     facts = watch_report(watch).to_dict()["levels"]
     assert [own["everywhere"] for own in facts] == [True, False, False]
-    shown = [own["name"] for own in watch_content(watch)["levels"]]
+    shown = [own["title"] for own in facts_of(watch)["levels"]]
     assert shown.count("all rows") == 1

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from selenium.webdriver.support.wait import WebDriverWait
 
 import itrust as it
-from itrust.render.page import write_watch
+from itrust.render.page import write
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def address(request, tmp_path_factory) -> str:
     watch = it.Watch.start(rows(0, 1_000), ["mean(age)"])
     for week in range(1, request.param + 1):
         watch = watch.update(rows(week), name=f"week {week} {PLANTED}")
-    return write_watch(watch, tmp_path_factory.mktemp("page") / "page.html").as_uri()
+    return write(watch, tmp_path_factory.mktemp("page") / "page.html").as_uri()
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])
@@ -43,6 +44,11 @@ def test_the_page_fits_and_nothing_planted_runs(browser, address, width, scheme,
     assert browser.execute_script("return window.pwned") is None
     told = browser.find_element("tag name", "body").text
     assert "Evidence over time" in told
-    drawn = browser.execute_script("return document.querySelector('.plot svg').clientHeight")
-    assert drawn > 80
+    ready = "return document.documentElement.dataset.ready"
+    WebDriverWait(browser, 60).until(lambda _: browser.execute_script(ready))
+    script = "return [...document.querySelectorAll('.chart svg')].map((own) => own.clientHeight)"
+    drawn = browser.execute_script(script)
+    assert len(drawn) == 4
+    assert min(drawn) > 80
+    assert browser.execute_script(f"return {page}.scrollWidth - {page}.clientWidth") == 0
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 import itrust as it
 from itrust import tasks
 from itrust.balance import RowPair, at_hand
-from itrust.render.page import estimates_page
+from itrust.render.page import page as estimates_page
 from itrust.render.text.balance import percent
 from itrust.tasks import BestReason, estimate_tasks
 from itrust.tasks.powering import spread

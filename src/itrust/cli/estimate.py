@@ -91,7 +91,7 @@ def run(options: Options) -> int:
         facts = shown.to_dict()
         outputs = writers(
             options,
-            report=lambda: render.page.estimates_page(facts),
+            report=lambda: render.page.page(facts),
             json=lambda: as_json(facts),
         )
         write_all(outputs)

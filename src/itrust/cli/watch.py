@@ -295,7 +295,7 @@ def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
     asked: Any = options.gate or "any"  # one of the choices
     return writers(
         options,
-        report=lambda: render.page.watch_page(report),
+        report=lambda: render.page.page(report),
         json=lambda: as_json(report.to_dict()),
         junit=lambda: render.watch_junit_xml(report, name, asked=asked),
         summary=lambda: render.watch_markdown(report, name, asked=asked),

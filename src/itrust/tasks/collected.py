@@ -196,9 +196,9 @@ class TaskEstimates(Result):
         Path
             Of the page.
         """
-        from itrust.render.page import write_estimates
+        from itrust.render.page import write
 
-        return write_estimates(self, path, min_cell=min_cell)
+        return write(self, path, min_cell=min_cell)
 
     def _facts(self) -> Mapping[str, Any]:
         from itrust import __version__

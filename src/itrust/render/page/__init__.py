@@ -1,19 +1,8 @@
 """Self-contained HTML pages: about an audit, about estimates on a population, about a watch."""
 
-from itrust.render.page.content import content
-from itrust.render.page.estimates import estimates_content, estimates_page, write_estimates
-from itrust.render.page.html import page, rendered, write
-from itrust.render.page.watch import watch_content, watch_page, write_watch
+from itrust.render.page.facts import Facts, shown
+from itrust.render.page.html import embedded, page, pictures_of, write
+from itrust.render.page.library import WORDS
+from itrust.render.page.results import facts_of
 
-__all__ = [
-    "content",
-    "estimates_content",
-    "estimates_page",
-    "page",
-    "rendered",
-    "watch_content",
-    "watch_page",
-    "write",
-    "write_estimates",
-    "write_watch",
-]
+__all__ = ["WORDS", "Facts", "embedded", "facts_of", "page", "pictures_of", "shown", "write"]

@@ -18,7 +18,7 @@ from itrust.calibration import RegionPower
 from itrust.data import Everywhere, Level
 from itrust.render import as_html, as_text, seen
 from itrust.render import page as report
-from itrust.render.page import WORDS, Facts, embedded, facts_of, pictures_of, shown
+from itrust.render.page import WORDS, MarkedFacts, embedded, facts_of, pictures_of, shown
 
 MINUS = "\N{MINUS SIGN}"
 GAP = 'mean(age | region == "south") - mean(age | region == "west")'
@@ -586,4 +586,4 @@ def test_numbers_for_people():
     assert shown(True) == "True"
     assert shown(123456789, "whole") == "123456789"
     assert shown(0.95, "cover") == "95 %"
-    assert "&lt;" in Facts({"a": "<"}).number("a")
+    assert "&lt;" in MarkedFacts({"a": "<"}).number("a")

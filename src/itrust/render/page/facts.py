@@ -28,7 +28,7 @@ SIGNS = {
 }
 
 
-class Column(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column of a table: its title, the key of its values in a row's dict, how they are shown."""
 
     title: str
@@ -43,21 +43,23 @@ class Column(NamedTuple):
         return "num strong" if self.kind in ("bias", "change") and self.key != "interval" else "num"
 
 
-def columns_of(spec: str) -> list[Column]:
+def columns_of(spec: str) -> list[ShownColumn]:
     """Read columns: each its title, the key if it has another name, and how it is shown.
 
-    >>> columns_of("group=name:text | rows")
-    [Column(title='group', key='name', kind='text'), Column(title='rows', key='rows', kind='rows')]
+    >>> [tuple(own) for own in columns_of("group=name:text | rows")]
+    [('group', 'name', 'text'), ('rows', 'rows', 'rows')]
     """
     found = []
     for part in spec.split(" | "):
         name, _, kind = part.partition(":")
         title, _, key = name.partition("=")
-        found.append(Column(title, key or title, kind or ("rows" if name == "rows" else "number")))
+        found.append(
+            ShownColumn(title, key or title, kind or ("rows" if name == "rows" else "number"))
+        )
     return found
 
 
-class Facts:
+class MarkedFacts:
     """The dict of a result; its numbers as Markup that tells their places, so tests read them."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
@@ -97,7 +99,7 @@ class Facts:
         ends = (self.number(f"{place}.{name}", kind, of) for name in ("lower", "upper"))
         return Markup('<span class="nowrap">{} to {}</span>').format(*ends)
 
-    def cell(self, place: str, column: Column, alpha: float) -> Markup:
+    def cell(self, place: str, column: ShownColumn, alpha: float) -> Markup:
         """A cell of a table whose row stands at that place."""
         row, key, kind = self.at(place), column.key, column.kind
         if kind in TEXTS:
@@ -112,7 +114,7 @@ class Facts:
         return self.number(f"{place}.{key}", kind)
 
     def rows(
-        self, path: str, columns: Sequence[Column], some: Sequence[int] | None, alpha: float
+        self, path: str, columns: Sequence[ShownColumn], some: Sequence[int] | None, alpha: float
     ) -> list[list[Markup]]:
         """Cells of the dicts in the list at a place, or of some of them."""
         places = (f"{path}.{k}" for k in (range(len(self.at(path))) if some is None else some))
@@ -200,7 +202,7 @@ def tidy(value: Any, short: Callable[[str], str]) -> Any:
     return value
 
 
-def tidy_facts(found: Mapping[str, Any]) -> Facts:
+def tidy_facts(found: Mapping[str, Any]) -> MarkedFacts:
     """A result's dict as a page shows it; a command that is cut would make nothing again."""
     made = found.get("provenance")
     if made is not None:
@@ -208,4 +210,4 @@ def tidy_facts(found: Mapping[str, Any]) -> Facts:
         made = {**tidy(made, partial(printable, lines=False)), "command": command}
     rest = {name: part for name, part in found.items() if name != "provenance"}
     names = [*found["on"], *map(str, found.get("classes", ()))]
-    return Facts({**tidy(rest, shortened(names)), "provenance": made})
+    return MarkedFacts({**tidy(rest, shortened(names)), "provenance": made})

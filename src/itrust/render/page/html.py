@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from itrust._core import write_whole
 from itrust.auditing import TONES
-from itrust.render.page.facts import Facts
+from itrust.render.page.facts import MarkedFacts
 from itrust.render.page.library import chart_library, own_file, template
 from itrust.render.page.pictures import (
     Picture,
@@ -89,7 +89,7 @@ def page(found: Shown, *, min_cell: int | None = None) -> str:
     )
 
 
-def pictures_of(facts: Facts) -> dict[str, Picture]:
+def pictures_of(facts: MarkedFacts) -> dict[str, Picture]:
     """The charts of a page, by key."""
     return PICTURES[KINDS[facts["schema"]]](facts)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from itrust._core import shown_name
-from itrust.render.page.facts import Facts, is_shown, shown
+from itrust.render.page.facts import MarkedFacts, is_shown, shown
 from itrust.render.text.overturning import NAMES, size_words
 from itrust.render.text.tasks import WAYS
 from itrust.render.text.watch import evidence_text
@@ -65,7 +65,7 @@ def bias_dot(
     return {"name": name or part["name"], "shown": is_shown(part, alpha), "told": told, **numbers}
 
 
-def biased_parts(a: Facts) -> list[dict[str, Any]]:
+def biased_parts(a: MarkedFacts) -> list[dict[str, Any]]:
     """Groups and slices, the largest shown bias first, with their places."""
     found = []
     for kind in ("group", "slice"):
@@ -96,13 +96,13 @@ def _most_telling(pictures: Sequence[Mapping[str, Any]]) -> int:
     return max(range(len(pictures)), key=lambda k: _shown_bias(pictures[k]), default=0)
 
 
-def audit_pictures(a: Facts) -> dict[str, Picture]:
+def audit_pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Charts of an audit, by key."""
     found = class_pictures(a) if a["classes"] else _pictures(a)
     return found | _compared(a) | _violations(a) | _recalibrations(a)
 
 
-def _pictures(a: Facts) -> dict[str, Picture]:
+def _pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Charts of two labels: forest, curves, maps, reliability, predictions, null distribution."""
     charts, shade = a["parts"][0]["charts"], a["tolerance"]
     forest = [part for part in biased_parts(a) if part["shown"] or part["kind"] == "group"]
@@ -154,7 +154,7 @@ def _reliability(group: str, curve: Mapping[str, Any]) -> dict[str, Any]:
     return {"group": group, "by": None, "curve": curve}
 
 
-def _recalibrations(a: Facts) -> dict[str, Picture]:
+def _recalibrations(a: MarkedFacts) -> dict[str, Picture]:
     """Calibration errors and reliability, before and after."""
     before, *methods = (a["recalibration"] or {"recalibrations": [None]})["recalibrations"]
     if not methods:
@@ -175,7 +175,7 @@ def _recalibrations(a: Facts) -> dict[str, Picture]:
     }
 
 
-def _compared(a: Facts) -> dict[str, Picture]:
+def _compared(a: MarkedFacts) -> dict[str, Picture]:
     """Labelled rows less population, in standard errors."""
     if not (a["resemblance"] and a["resemblance"]["compared"]):
         return {}
@@ -193,7 +193,7 @@ def _compared(a: Facts) -> dict[str, Picture]:
     return {"compared": single("Labelled rows less population", "intervals", view, "compared")}
 
 
-def _violations(a: Facts) -> dict[str, Picture]:
+def _violations(a: MarkedFacts) -> dict[str, Picture]:
     """P-values on a logarithmic scale over the size of each violation."""
     found = {}
     for k, own in enumerate((a.value.get("robustness") or {"violations": []})["violations"]):
@@ -219,7 +219,7 @@ def _violations(a: Facts) -> dict[str, Picture]:
     return found
 
 
-def class_pictures(a: Facts) -> dict[str, Picture]:
+def class_pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Charts of several classes: means, reliability and groups of each, and the top label."""
     alpha, shade, found = a["alpha"], a["tolerance"], {}
     title = "Observed rate against mean prediction in bins of equal weight"
@@ -243,7 +243,7 @@ def class_pictures(a: Facts) -> dict[str, Picture]:
     return found
 
 
-def estimates_pictures(a: Facts) -> dict[str, Picture]:
+def estimates_pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Every way to each number, beside the plug-in."""
     found = _compared(a)
     for k, own in enumerate(a["estimates"]):
@@ -261,7 +261,7 @@ def estimates_pictures(a: Facts) -> dict[str, Picture]:
     return found
 
 
-def watch_pictures(a: Facts) -> dict[str, Picture]:
+def watch_pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Evidence and rates over time, numbers so far, labels beyond prediction by level."""
     found = {}
     told = [own for own in a["history"] if own["log_evalue"] is not None]
@@ -297,7 +297,7 @@ def log_of(value: float | str | None) -> float:
     return math.inf if isinstance(value, str) else -math.inf if value is None else value
 
 
-def _evidence(a: Facts, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _evidence(a: MarkedFacts, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Powers of ten of the evidence; what is infinite or very small stands at the edge."""
     line, since = a["log_line"] / math.log(10), a["since"]
     digits = [log_of(own["log_evalue"]) / math.log(10) for own in history]
@@ -325,7 +325,7 @@ def _evidence(a: Facts, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _rates(a: Facts, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _rates(a: MarkedFacts, history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Observed rates as dots, mean predictions as a line."""
     names = ("top label right", "mean top p") if a["classes"] else ("observed", "predicted")
     keys = ("mean_label", "mean_prediction")

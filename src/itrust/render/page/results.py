@@ -10,7 +10,7 @@ from typing import Any
 from itrust._core import InputError, rounded
 from itrust.auditing import SCHEMA, Audit
 from itrust.balance import FeatureKind, Gap, Resemblance, RowDifference
-from itrust.render.page.facts import MINUS, Facts, shown, tidy_facts
+from itrust.render.page.facts import MINUS, MarkedFacts, shown, tidy_facts
 from itrust.render.text.balance import (
     difference_words,
     resemblance_sentence,
@@ -28,7 +28,7 @@ MAX_COMPARED = 20
 KINDS = {SCHEMA: "audit", ESTIMATES: "estimates", REPORT_SCHEMA: "watch"}
 
 
-def facts_of(found: Shown, min_cell: int | None = None) -> Facts:
+def facts_of(found: Shown, min_cell: int | None = None) -> MarkedFacts:
     """The dict of a result as a page shows it, with the words that it does not hold itself."""
     facts = dict(_disclosed(found, min_cell))
     if facts.get("resemblance"):

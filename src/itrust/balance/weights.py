@@ -44,6 +44,7 @@ from itrust.terms import (
     UnitScale,
     columns_by_name,
     frequent_values,
+    minimised,
     scales_of,
 )
 
@@ -51,7 +52,6 @@ MIN_LEVEL_ROWS = 5
 MAX_PRODUCTS = 300  # that are compared; of those the clearest differences are balanced
 BALANCED_PRODUCTS = 60
 SETTLING = 50_000  # rows that settle the scales of numbers
-STEPS, HALVINGS = 100, 30
 FIRST_ROWS = 10_000  # of very many rows, for a first solution
 ENOUGH = 1e-10  # largest imbalance, in standard deviations, where balance is exact
 CLOSE = 1e-8
@@ -374,42 +374,46 @@ def entropy_balance(
 def _solved(
     centred: FloatArray, base: FloatArray, ridge: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Newton's steps in the dual; the weights, their coefficients, and whether they balance."""
-    k = centred.shape[1]
-    b, told = start, math.inf
-    weights, value = _tilted(centred, base, ridge, b)
-    for _ in range(STEPS):
-        mean = weights @ centred
-        slope = mean + ridge * b
-        if np.abs(slope).max(initial=0.0) < ENOUGH:
-            return weights, b, True
-        curve = (centred * weights[:, None]).T @ centred - np.outer(mean, mean)
-        curve[np.diag_indices(k)] += ridge + TINY * max(1.0, float(np.trace(curve)))
-        step = np.linalg.lstsq(curve, slope, rcond=TINY)[0]
-        gain, length = float(slope @ step), 1.0
-        for _ in range(HALVINGS):
-            weights, told = _tilted(centred, base, ridge, b - length * step)
-            if told <= value - 1e-4 * length * gain:
-                break
-            length /= 2
-        else:
-            break
-        b, value = b - length * step, told
-        if not np.isfinite(value):
-            break
-    slope = weights @ centred + ridge * b
-    return weights, b, bool(np.abs(slope).max(initial=0.0) < CLOSE)
+    """Minimise the dual; the weights, their coefficients, and whether they balance."""
+    b = minimised(lambda b: _Dual(centred, base, ridge, b), start, ENOUGH**2).theta
+    there = _Dual(centred, base, ridge, b)
+    return there.weights, b, bool(np.abs(there.gradient).max(initial=0.0) < CLOSE)
 
 
-def _tilted(
-    centred: FloatArray, base: FloatArray, ridge: FloatArray, b: FloatArray
-) -> tuple[FloatArray, float]:
-    """Weights at b, and the dual there."""
-    logs = centred @ b
-    top = float(logs.max())
-    raw = base * np.exp(logs - top)
-    total = float(raw.sum())
-    return raw / total, math.log(total) + top + float(ridge @ np.square(b)) / 2
+@dataclass(frozen=True, eq=False)
+class _Dual:
+    """The dual around some coefficients b."""
+
+    centred: FloatArray
+    base: FloatArray
+    ridge: FloatArray
+    b: FloatArray
+    mass: float = 1.0
+
+    @cached_property
+    def _logs(self) -> FloatArray:
+        return np.asarray(self.centred @ self.b)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        raw = self.base * np.exp(self._logs - self._logs.max())
+        return np.asarray(raw / raw.sum())
+
+    @property
+    def loss(self) -> float:
+        top = float(self._logs.max())
+        total = float(self.base @ np.exp(self._logs - top))
+        return math.log(total) + top + float(self.ridge @ np.square(self.b)) / 2
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        return np.asarray(self.weights @ self.centred + self.ridge * self.b)
+
+    def step(self) -> FloatArray:
+        mean = self.weights @ self.centred
+        curve = (self.centred * self.weights[:, None]).T @ self.centred - np.outer(mean, mean)
+        curve[np.diag_indices(mean.size)] += self.ridge + TINY * max(1.0, float(np.trace(curve)))
+        return -np.linalg.lstsq(curve, self.gradient, rcond=TINY)[0]
 
 
 def _trimmed(weights: FloatArray, largest: float) -> tuple[FloatArray, int]:

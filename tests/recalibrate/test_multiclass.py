@@ -346,7 +346,11 @@ def test_methods_say_what_they_are_for(town):
     ("name", "change", "words"),
     [
         ("vector", lambda f: f["classes"].pop(), "learned.matrix must be as long as classes"),
-        ("vector", lambda f: f["learned"]["matrix"][0].pop(), r"learned.matrix\[0\] must be"),
+        (
+            "vector",
+            lambda f: f["learned"]["matrix"][0].pop(),
+            r"matrix\[1\] must be as long as learned",
+        ),
         ("temperature", lambda f: f.pop("classes"), "classes"),
         ("temperature", lambda f: f["learned"].update(inverse=-1), "learned.inverse"),
         ("one-vs-rest", lambda f: f["learned"]["fits"].pop(), "learned.fits must be as long"),

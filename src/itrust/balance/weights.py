@@ -413,7 +413,7 @@ class _Dual:
         mean = self.weights @ self.centred
         curve = (self.centred * self.weights[:, None]).T @ self.centred - np.outer(mean, mean)
         curve[np.diag_indices(mean.size)] += self.ridge + TINY * max(1.0, float(np.trace(curve)))
-        return -np.linalg.lstsq(curve, self.gradient, rcond=TINY)[0]
+        return np.asarray(-np.linalg.lstsq(curve, self.gradient, rcond=TINY)[0], dtype=float)
 
 
 def _trimmed(weights: FloatArray, largest: float) -> tuple[FloatArray, int]:

@@ -24,16 +24,15 @@ from itrust._core import (
     EntryShape,
     FloatArray,
     InputError,
-    ListOf,
     Maybe,
     Record,
     Subject,
     listed,
     mended_by,
-    packed,
     plain,
     progress_stages,
     same_size,
+    tuple_of,
     unfit,
     write_whole,
 )
@@ -63,6 +62,7 @@ from itrust.recalibrate.rows import (
     rows_in_files,
 )
 from itrust.recalibrate.saved import (
+    ATTRIBUTES,
     CLASSES,
     CURE,
     MAX_BYTES,
@@ -94,8 +94,12 @@ class SavedFit(EntryShape):
             unfit(f"{place}.method", f"must be one of {', '.join(known)}")
         return known[name]._read(value, place)
 
+    def write(self, value: Recalibrator) -> dict[str, Any]:
+        """Give the record."""
+        return value.to_dict()
 
-FITS: Record = Record({"fits": ListOf(Maybe(SavedFit()), at_least=1)})
+
+FITS: Record = Record({"fits": tuple_of(Maybe(SavedFit()), at_least=1)})
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
@@ -517,13 +521,17 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """Refuse settings that no fit can have; a method that has none takes all."""
 
     def _learned(self) -> dict[str, Any]:
-        """All that `_predict` needs, JSON-safe: by default attributes named as in `_LEARNED`."""
+        """All that `_predict` needs: attributes that are named as in `_LEARNED`."""
         return {name: getattr(self, f"{name}_") for name in self._LEARNED.entries}
 
-    def _restore(self, learned: dict[str, Any]) -> None:
+    def _restore(self, learned: Mapping[str, Any]) -> None:
         """The inverse of `_learned`, given values that are as `_LEARNED` describes."""
         for name, value in learned.items():
             setattr(self, f"{name}_", value)
+        self._refuse_misfit()
+
+    def _refuse_misfit(self) -> None:
+        """Refuse entries of a file that do not fit each other."""
 
     # --- files ----------------------------------------------------------------------------------
 
@@ -536,35 +544,16 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             Plain numbers, texts and lists; `from_dict` makes the same recalibrator of it.
         """
         self._check_fitted()
-        named = {} if self.classes_ is None else {"classes": [packed(c) for c in self.classes_]}
-        if self.fits_ is None:
-            learned = self._learned()
-        else:
-            learned = {"fits": [None if fit is None else fit.to_dict() for fit in self.fits_]}
-        return {
+        facts = {name: getattr(self, own) for name, own in ATTRIBUTES.items()}
+        facts |= {
             "schema": SCHEMA,
             "version": __version__,
             "method": type(self).__name__,
-            "settings": self._saved_settings(),
-            **named,
-            "columns": dict(self.columns_),
-            "missing_levels": dict(self.missing_levels_),
-            "seen_levels": {
-                name: [packed(level) for level in own] for name, own in self.seen_levels_.items()
-            },
-            "meanings": {
-                name: [[packed(code), text] for code, text in own.items()]
-                for name, own in self.meanings_.items()
-            },
-            "prob": self.prob_,
-            "rows": self.n_rows_,
-            "available_rows": self.n_available_,
-            "learned": plain(learned),
+            "settings": self.get_params(deep=False),
+            "classes": self.classes_,
+            "learned": self._learned() if self.fits_ is None else {"fits": self.fits_},
         }
-
-    def _saved_settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = plain(self.get_params(deep=False))
-        return settings
+        return dict(plain(self._shape(self.classes_).write(facts)))
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
@@ -593,40 +582,27 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _read(cls, facts: Any, place: str) -> Self:
         """A fitted recalibrator of facts that stand at a place of a file."""
-        entries = cls._shape(facts).read(facts, place)
-        made = cls(**in_tuples(entries["settings"]))
+        has_classes = isinstance(facts, Mapping) and "classes" in facts
+        classes = CLASSES.read(facts["classes"], "classes") if has_classes else None
+        entries = cls._shape(classes).read(facts, place)
+        made = cls(**entries["settings"])
         refuse_contradictions(entries, f"{place}." if place else "", made.reads_covariates)
-        made._fill_from(entries)
+        for name, attribute in ATTRIBUTES.items():
+            setattr(made, attribute, entries[name])
+        if classes is not None:
+            made.classes_ = classes
+        if classes is not None and not cls._learns_together(len(classes)):
+            made._restore_fits(entries["learned"]["fits"])
+        else:
+            made._restore(entries["learned"])
         return made
 
     @classmethod
-    def _shape(cls, facts: Any) -> Record:
-        """What a file of this method may say, of two labels or of several classes."""
-        has_classes = isinstance(facts, Mapping) and "classes" in facts
-        learned = cls._LEARNED
-        if has_classes:
-            classes = CLASSES.read(facts["classes"], "classes")
-            learned = learned if cls._learns_together(len(classes)) else FITS
-        return whole_record(
-            cls.__name__, cls._SETTINGS, learned, of_classes=has_classes or cls.for_classes
-        )
-
-    def _fill_from(self, entries: Mapping[str, Any]) -> None:
-        """Take over the checked entries of a file."""
-        self.columns_, self.n_rows_ = entries["columns"], entries["rows"]
-        self.n_available_ = entries.get("available_rows", self.n_rows_)
-        self.missing_levels_ = entries["missing_levels"]
-        self.seen_levels_ = entries["seen_levels"]
-        meanings = entries.get("meanings", {})
-        self.meanings_ = {name: dict(pairs) for name, pairs in meanings.items()}
-        self.prob_ = entries["prob"]
-        learned = entries["learned"]
-        if "classes" in entries:
-            self.classes_ = tuple(entries["classes"])
-            if not self._learns_together(len(self.classes_)):
-                self._restore_fits(tuple(learned["fits"]))
-                return
-        self._restore(learned)
+    def _shape(cls, classes: tuple[Any, ...] | None) -> Record:
+        """What a file of this method may say, of two labels or of these classes."""
+        together = classes is None or cls._learns_together(len(classes))
+        learned, of_classes = cls._LEARNED if together else FITS, classes is not None
+        return whole_record(cls.__name__, cls._SETTINGS, learned, of_classes or cls.for_classes)
 
     def _restore_fits(self, fits: tuple[Recalibrator | None, ...]) -> None:
         same_size("learned.fits", len(fits), "the classes to fit", len(self._codes_apart))
@@ -669,7 +645,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """
         facts = self.to_dict()
         with mended_by(*CURE):
-            self._shape(facts).read(facts, "")
+            self._shape(self.classes_).read(facts, "")
         text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
         if len(text) > MAX_BYTES:  # ASCII: JSON escapes all other characters
             raise InputError(
@@ -789,11 +765,6 @@ def _with_level(column: Column, level: str | None) -> Column:
     levels = column.levels if level in column.levels else (*column.levels, level)
     codes = np.where(column.missing, levels.index(level), column.values)
     return Column(column.name, column.kind, codes, levels)
-
-
-def in_tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a file, with tuples for lists, as constructors have them."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
 
 
 def refuse_unless_positive(values: object, name: str) -> None:

@@ -69,8 +69,7 @@ class Isotonic(Recalibrator):
     def _predict(self, rows: Rows) -> FloatArray:
         return interpolated(rows.p, self.knots_, self.heights_)[:, None]
 
-    def _restore(self, learned: dict[str, Any]) -> None:
-        super()._restore(learned)
+    def _refuse_misfit(self) -> None:
         same_size("learned.heights", self.heights_.size, "learned.knots", self.knots_.size)
 
 
@@ -110,8 +109,7 @@ class HistogramBinning(Recalibrator):
     def _predict(self, rows: Rows) -> FloatArray:
         return np.asarray(self.rates_[np.searchsorted(self.edges_, rows.predictions)])
 
-    def _restore(self, learned: dict[str, Any]) -> None:
-        super()._restore(learned)
+    def _refuse_misfit(self) -> None:
         _refuse_misfit(self.edges_, self.rates_, "learned.edges", "learned.rates")
 
 
@@ -244,8 +242,7 @@ class BBQ(Recalibrator):
             "weights": self.weights_[kept],
         }
 
-    def _restore(self, learned: dict[str, Any]) -> None:
-        super()._restore(learned)
+    def _refuse_misfit(self) -> None:
         for name, own in (("rates", self.rates_), ("weights", self.weights_)):
             same_size(f"learned.{name}", len(own), "learned.edges", len(self.edges_))
         for at, (edges, rates) in enumerate(zip(self.edges_, self.rates_, strict=True)):

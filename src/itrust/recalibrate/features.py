@@ -20,22 +20,19 @@ import numpy as np
 from itrust._core import (
     LARGEST_FLOAT,
     FloatArray,
-    ListOf,
     ListWith,
     Maybe,
     Number,
     Numbers,
     Record,
     SavedLevel,
-    Text,
-    Whole,
     inside,
-    packed,
     same_size,
+    tuple_of,
     unfit,
 )
 from itrust.data import Column, Points
-from itrust.recalibrate.saved import SHARE
+from itrust.recalibrate.saved import POSITION, SHARE
 from itrust.terms import (
     COLUMN_LEVELS,
     Absent,
@@ -60,40 +57,20 @@ Letter = tuple[int, int]  # coordinate and wave or level
 PREDICTION = None
 
 VALUE = Number(-LARGEST_FLOAT, LARGEST_FLOAT)
-SCALE = {
-    "knots": Maybe(Numbers(VALUE, at_least=1, rising=True)),
-    "heights": Maybe(Numbers(Number(0, 1), rising=True)),
-}
-COORDINATE = Record(
-    {
-        "name": Maybe(Text()),
-        **SCALE,
-        "levels": ListOf(Maybe(SavedLevel())),
-        "sizes": Numbers(Number(0, 1), at_most=max(MAX_WAVES + 2, COLUMN_LEVELS)),
-    }
-)
-POSITION = Whole(0, 10**9)
-TERM = ListOf(ListWith((POSITION, POSITION)), at_least=1, at_most=3)
-BASIS = Record(
-    {
-        "coordinates": ListOf(COORDINATE, at_least=1),
-        "terms": ListOf(TERM, at_most=MAX_FEATURES),
-        "sizes": Numbers(SHARE),
-    }
+SCALE = Record.of(
+    UnitScale,
+    knots=Numbers(VALUE, at_least=1, rising=True),
+    heights=Numbers(Number(0, 1), rising=True),
 )
 
 
-def read_scale(facts: Mapping[str, Any], place: str, is_needed: bool) -> UnitScale | None:
-    """The scale of a number from the knots and heights of a file; none for a category."""
-    knots, heights = facts["knots"], facts["heights"]
-    for name, own in (("knots", knots), ("heights", heights)):
-        if (own is not None) != is_needed:
-            wanted = "numbers" if is_needed else "null: the column is a category"
-            unfit(f"{place}.{name}", f"must be {wanted}")
-    if knots is None:
-        return None
-    same_size(f"{place}.heights", heights.size, f"{place}.knots", knots.size)
-    return UnitScale(knots, heights)
+def refuse_odd_scale(scale: UnitScale | None, place: str, kind: str | None) -> None:
+    """Refuse a number without a scale, a category with one, and heights that miss their knots."""
+    if (scale is None) != (kind == "category"):
+        unfit(place, f"must be {'a record' if scale is None else 'null: the column is a category'}")
+    if scale is not None:
+        size = scale.knots.size
+        same_size(f"{place}.heights", scale.heights.size, f"{place}.knots", size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +101,15 @@ class BasisCoordinate:
         sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))
         return cls(name, UnitScale.of_heights(values), absent, sizes)
 
-    @classmethod
-    def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> BasisCoordinate:
-        """From a file; `kind` is that of the column, None for the prediction."""
-        levels, sizes = tuple(facts["levels"]), tuple(facts["sizes"].tolist())
-        scale = read_scale(facts, place, kind != "category")
-        if scale is None:
-            if None in levels:
+    def refuse_misfit(self, place: str, kind: str | None) -> None:
+        """Refuse what cannot be of a column of this kind, None for the prediction."""
+        refuse_odd_scale(self.scale, f"{place}.scale", kind)
+        if self.scale is None:
+            if None in self.levels:
                 unfit(f"{place}.levels", "must be levels: the column is a category")
-            same_size(f"{place}.sizes", len(sizes), f"{place}.levels", len(levels))
-        elif levels not in ((), (None,)) or len(sizes) <= len(levels):
+            same_size(f"{place}.sizes", len(self.sizes), f"{place}.levels", len(self.levels))
+        elif self.levels not in ((), (None,)) or len(self.sizes) <= len(self.levels):
             unfit(place, "must have null or nothing as levels, and more sizes than levels")
-        return cls(facts["name"], scale, levels, sizes)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -192,44 +166,37 @@ class Basis:
         matrix[:-1] *= self.sizes[:, None]
         return matrix.T
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "coordinates": [
-                {
-                    "name": c.name,
-                    "knots": None if c.scale is None else c.scale.knots,
-                    "heights": None if c.scale is None else c.scale.heights,
-                    "levels": [packed(level) for level in c.levels],
-                    "sizes": c.sizes,
-                }
-                for c in self.coordinates
-            ],
-            "terms": self.terms,
-            "sizes": self.sizes,
-        }
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any], place: str, kinds: Mapping[str, str]) -> Basis:
-        """The inverse of `to_dict`, for columns of these kinds; the entries are as in `BASIS`."""
-        found = facts["coordinates"]
-        if [own["name"] for own in found] != [PREDICTION, *kinds]:
+    def refuse_misfit(self, place: str, kinds: Mapping[str, str]) -> None:
+        """Refuse what cannot be of columns of these kinds."""
+        if [own.name for own in self.coordinates] != [PREDICTION, *kinds]:
             unfit(f"{place}.coordinates", "must be null and the names of columns, in their order")
-        coordinates = tuple(
-            BasisCoordinate.read(own, f"{place}.coordinates[{at}]", kinds.get(own["name"]))
-            for at, own in enumerate(found)
-        )
-        for at, letters in enumerate(facts["terms"]):
-            for own, (coordinate, function) in enumerate(letters):
-                known = len(coordinates)
-                if coordinate >= known or function >= len(coordinates[coordinate].sizes):
+        for at, own in enumerate(self.coordinates):
+            own.refuse_misfit(f"{place}.coordinates[{at}]", kinds.get(own.name or ""))
+        for at, letters in enumerate(self.terms):
+            for number, (coordinate, function) in enumerate(letters):
+                known = len(self.coordinates)
+                if coordinate >= known or function >= len(self.coordinates[coordinate].sizes):
                     unfit(
-                        inside(inside(f"{place}.terms", at), own),
+                        inside(inside(f"{place}.terms", at), number),
                         f"names a function that the coordinates do not have: {coordinate}, "
                         f"{function}",
                     )
-        same_size(f"{place}.sizes", facts["sizes"].size, f"{place}.terms", len(facts["terms"]))
-        return cls(coordinates, tuple(map(tuple, facts["terms"])), facts["sizes"])
+        same_size(f"{place}.sizes", self.sizes.size, f"{place}.terms", len(self.terms))
+
+
+COORDINATE = Record.of(
+    BasisCoordinate,
+    scale=Maybe(SCALE),
+    levels=tuple_of(Maybe(SavedLevel())),
+    sizes=tuple_of(Number(0, 1), at_most=max(MAX_WAVES + 2, COLUMN_LEVELS)),
+)
+TERM = tuple_of(ListWith((POSITION, POSITION)), at_least=1, at_most=3)
+BASIS = Record.of(
+    Basis,
+    coordinates=tuple_of(COORDINATE, at_least=1),
+    terms=tuple_of(TERM, at_most=MAX_FEATURES),
+    sizes=Numbers(SHARE),
+)
 
 
 def _terms(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,18 +19,14 @@ from itrust._core import (
     FloatArray,
     InputError,
     IntArray,
-    ListOf,
     Maybe,
-    Number,
-    Numbers,
     Record,
-    Text,
     Whole,
     checked_count,
     checked_share,
-    inside,
     progress_stages,
     same_size,
+    tuple_of,
     unfit,
 )
 from itrust.calibration import klce_test
@@ -53,7 +49,7 @@ from itrust.recalibrate.rows import (
     units,
     unseen,
 )
-from itrust.recalibrate.saved import COUNT, EDGE, FLAG, POSITIVE, PROBABILITY, SHARE
+from itrust.recalibrate.saved import COUNT, EDGE, POSITIVE, PROBABILITY, SHARE, Matrix
 from itrust.recalibrate.scaling import (
     RIDGES,
     Beta,
@@ -131,12 +127,12 @@ class Choice:
 class Correction:
     """One local correction of the logits of all outcomes.
 
-    `bases` has the features of every outcome, `theta` their coefficients and, last, a constant's,
-    (K, m + 1).
+    `bases` has the features of every outcome; coefficients are (K, m + 1), the last ones of a
+    constant.
     """
 
     bases: tuple[Basis, ...]
-    theta: FloatArray
+    coefficients: FloatArray
     choice: Choice
 
     def __call__(self, z: FloatArray, columns: tuple[Column, ...]) -> FloatArray:
@@ -144,7 +140,7 @@ class Correction:
 
         def corrected(rows: slice) -> FloatArray:
             here = tuple(column.take(rows) for column in columns)
-            return z[rows] + added_logits(designs(self.bases, z[rows], here), self.theta)
+            return z[rows] + added_logits(designs(self.bases, z[rows], here), self.coefficients)
 
         numbers = sum(map(len, self.bases))
         return np.concatenate([*side_by_side(corrected, len(z), numbers)])
@@ -179,15 +175,12 @@ class _Chain:
         return self.logits(rows.predictions, rows.columns)
 
 
-STEP = Record(
-    {"stage": Text(), "gain": Maybe(Number()), "pvalue": Maybe(PROBABILITY), "kept": FLAG}
-)
-CORRECTION = Record(
-    {
-        "bases": ListOf(BASIS, at_least=1),
-        "coefficients": ListOf(Numbers(), at_least=1),
-        "choice": Record({"width": POSITIVE, "ridge": POSITIVE}),
-    }
+STEP = Record.of(Step, pvalue=Maybe(PROBABILITY))
+CORRECTION = Record.of(
+    Correction,
+    bases=tuple_of(BASIS, at_least=1),
+    coefficients=Matrix(),
+    choice=Record.of(Choice, width=POSITIVE, ridge=POSITIVE),
 )
 
 
@@ -286,8 +279,8 @@ class Local(Recalibrator):
         "alpha": SHARE,
         "rounds": COUNT,
         "features": Whole(1, MAX_FEATURES),
-        "widths": ListOf(POSITIVE, at_least=1),
-        "ridges": ListOf(POSITIVE, at_least=1),
+        "widths": tuple_of(POSITIVE, at_least=1),
+        "ridges": tuple_of(POSITIVE, at_least=1),
         "draws": COUNT,
         "rng": Whole(0, 2**128),
     }
@@ -299,9 +292,9 @@ class Local(Recalibrator):
             "map": Maybe(
                 SavedFit(*dict.fromkeys(type(own) for own in (*MAPS, *CLASS_MAPS) if own))
             ),
-            "corrections": ListOf(CORRECTION, at_most=1_000),
-            "supports": ListOf(SUPPORT, at_least=1),
-            "steps": ListOf(STEP, at_least=1),
+            "corrections": tuple_of(CORRECTION, at_most=1_000),
+            "supports": tuple_of(SUPPORT, at_least=1),
+            "steps": tuple_of(STEP, at_least=1),
         }
     )
 
@@ -519,63 +512,23 @@ class Local(Recalibrator):
     def _distance(self, rows: Rows) -> FloatArray:
         return np.asarray(self._distances(rows).max(axis=1))
 
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "edge": self.edge_,
-            "needed": self.needed_,
-            "clusters": self.clusters_,
-            "map": None if self.map_ is None else self.map_.to_dict(),
-            "corrections": [
-                {
-                    "bases": [basis.to_dict() for basis in correction.bases],
-                    "coefficients": correction.theta,
-                    "choice": asdict(correction.choice),
-                }
-                for correction in self.corrections_
-            ],
-            "supports": [support.to_dict() for support in self.supports_],
-            "steps": [asdict(step) for step in self.steps_],
-        }
-
-    def _restore(self, learned: dict[str, Any]) -> None:
-        map_, supports = learned["map"], learned["supports"]
-        if map_ is not None and map_.classes_ != self.classes_:
+    def _refuse_misfit(self) -> None:
+        if self.map_ is not None and self.map_.classes_ != self.classes_:
             unfit("learned.map.classes", "must be the classes of the file")
-        same_size("learned.supports", len(supports), "classes", self._outcomes)
-        super()._restore(
-            {
-                **learned,
-                "corrections": tuple(
-                    self._correction(facts, inside("learned.corrections", at))
-                    for at, facts in enumerate(learned["corrections"])
-                ),
-                "supports": tuple(
-                    Support.read(facts, inside("learned.supports", at), self.columns_)
-                    for at, facts in enumerate(supports)
-                ),
-                "steps": tuple(Step(**step) for step in learned["steps"]),
-            }
-        )
-
-    @property
-    def _outcomes(self) -> int:
-        return 1 if self.classes_ is None else len(self.classes_)
-
-    def _correction(self, facts: dict[str, Any], place: str) -> Correction:
-        """A correction as a file tells it."""
-        bases, rows = facts["bases"], facts["coefficients"]
-        same_size(f"{place}.bases", len(bases), "classes", self._outcomes)
-        same_size(f"{place}.coefficients", len(rows), "classes", self._outcomes)
-        read = tuple(
-            Basis.read(own, inside(f"{place}.bases", at), self.columns_)
-            for at, own in enumerate(bases)
-        )
-        for at, (basis, own) in enumerate(zip(read, rows, strict=True)):
-            where = inside(f"{place}.coefficients", at)
-            same_size(where, own.size, "its terms and one more", len(basis) + 1)
-        if len({len(basis) for basis in read}) > 1:
-            unfit(f"{place}.bases", "must have equally many terms for every class")
-        return Correction(read, np.array(rows), Choice(**facts["choice"]))
+        size = len(self.classes_ or (None,))
+        same_size("learned.supports", len(self.supports_), "classes", size)
+        for at, support in enumerate(self.supports_):
+            support.refuse_misfit(f"learned.supports[{at}]", self.columns_)
+        for number, correction in enumerate(self.corrections_):
+            place = f"learned.corrections[{number}]"
+            bases, coefficients = correction.bases, correction.coefficients
+            same_size(f"{place}.bases", len(bases), "classes", size)
+            same_size(f"{place}.coefficients", len(coefficients), "classes", size)
+            for at, basis in enumerate(bases):
+                where = f"{place}.bases[{at}]"
+                basis.refuse_misfit(where, self.columns_)
+                terms, wanted = f"{where}.terms and one more", len(basis) + 1
+                same_size(f"{place}.coefficients[{at}]", coefficients.shape[1], terms, wanted)
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")

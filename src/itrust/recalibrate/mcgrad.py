@@ -29,6 +29,7 @@ class MCGrad(Recalibrator):
     """
 
     reads_covariates = True
+    _LEARNED = Record({})
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle keeps: the package's model as text, for it cannot be pickled itself."""
@@ -85,16 +86,9 @@ class MCGrad(Recalibrator):
             "numerical_feature_column_names": numbers,
         }
 
-    def _learned(self) -> dict[str, Any]:
-        raise _not_saved()
-
     @classmethod
-    def _shape(cls, facts: Any) -> Record:  # noqa: ARG003
-        raise _not_saved()
-
-
-def _not_saved() -> InputError:
-    return InputError("what MCGrad learns is not saved; fit it again, or keep it with pickle")
+    def _shape(cls, classes: tuple[Any, ...] | None) -> Record:  # noqa: ARG003
+        raise InputError("what MCGrad learns is not saved; fit it again, or keep it with pickle")
 
 
 def _package() -> Any:

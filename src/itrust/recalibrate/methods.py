@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from itrust._core import EntryShape, InputError, Maybe, OneWord, Record, json_of, mended_by, unfit
 from itrust.data import Rows
-from itrust.recalibrate.base import FITS, Recalibrator, in_tuples
+from itrust.recalibrate.base import FITS, Recalibrator
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
@@ -57,7 +57,12 @@ class _SavedMethod(EntryShape):
             unfit(f"{place}.method", f"must be one of {', '.join(known)}")
         method = known[name]
         entries = {"method": OneWord((name,)), "settings": Record(method._SETTINGS)}
-        return method(**in_tuples(Record(entries).read(value, place)["settings"]))
+        return method(**Record(entries).read(value, place)["settings"])
+
+    def write(self, value: Recalibrator) -> dict[str, Any]:
+        """Give the record."""
+        settings = Record(value._SETTINGS).write(value.get_params(deep=False))
+        return {"method": type(value).__name__, "settings": settings}
 
 
 class OneVsRest(Recalibrator):
@@ -126,12 +131,6 @@ class OneVsRest(Recalibrator):
 
     def _predict(self, rows: Rows) -> Any:
         raise NotImplementedError
-
-    def _saved_settings(self) -> dict[str, Any]:
-        if self.method is None:
-            return {"method": None}
-        name, settings = type(self.method).__name__, self.method._saved_settings()
-        return {"method": {"method": name, "settings": settings}}
 
 
 def load(path: str | Path) -> Recalibrator:

@@ -23,35 +23,27 @@ from itrust._core import (
     IntArray,
     ListOf,
     ListWith,
+    Made,
     Number,
     Numbers,
     Record,
     SavedLevel,
     Text,
-    Whole,
     checked_count,
     checked_share,
     inside,
-    packed,
     same_size,
+    tuple_of,
     unfit,
 )
 from itrust.data import Column, Points, Rows
 from itrust.recalibrate.base import Recalibrator
-from itrust.recalibrate.saved import COUNT, FLAG, PROBABILITY, SHARE
+from itrust.recalibrate.saved import COUNT, FLAG, POSITION, PROBABILITY, SHARE
 from itrust.terms import COLUMN_LEVELS, frequent_values
 
 MAX_PATCHES = 1_000_000
 MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
-POSITION = Whole(0, 10**9)
-CELLS = Record(
-    {
-        "name": Text(),
-        "levels": ListOf(SavedLevel()),
-        "edges": Numbers(Number(-LARGEST_FLOAT, LARGEST_FLOAT), apart=True),
-    }
-)
-PATCH = ListWith((ListOf(POSITION), ListOf(POSITION), POSITION, Number(-1, 1)))
+EDGES = Numbers(Number(-LARGEST_FLOAT, LARGEST_FLOAT), apart=True)
 
 
 @dataclass(frozen=True)
@@ -119,6 +111,21 @@ class Patch:
     group: Group
     bin: int
     shift: float
+
+
+CELLS = Record(
+    {
+        "name": Text(),
+        "levels": tuple_of(SavedLevel()),
+        "edges": Made(EDGES, lambda cuts: tuple(cuts.tolist()), np.array),
+    },
+    make=Cells,
+)
+PATCH = Made(
+    ListWith((tuple_of(POSITION), tuple_of(POSITION), POSITION, Number(-1, 1))),
+    lambda own: Patch(Group(own[0], own[1]), own[2], own[3]),
+    lambda patch: (patch.group.columns, patch.group.cells, patch.bin, patch.shift),
+)
 
 
 class Patching(Recalibrator):
@@ -235,32 +242,10 @@ class Patching(Recalibrator):
     def _finished(self, p: FloatArray) -> FloatArray:
         return p
 
-    def _learned(self) -> dict[str, Any]:
-        return {
-            "cells": [
-                {"name": c.name, "levels": [packed(v) for v in c.levels], "edges": c.edges}
-                for c in self.cells_
-            ],
-            "patches": [[p.group.columns, p.group.cells, p.bin, p.shift] for p in self.patches_],
-            "sweeps": self.sweeps_,
-            "converged": self.converged_,
-            "levels": self.levels_,
-        }
-
-    def _restore(self, learned: dict[str, Any]) -> None:
-        self.cells_ = [
-            Cells(cells["name"], tuple(cells["levels"]), tuple(cells["edges"].tolist()))
-            for cells in learned["cells"]
-        ]
+    def _refuse_misfit(self) -> None:
         self._refuse_odd_cells()
-        self.patches_ = [
-            Patch(Group(tuple(columns), tuple(cells)), number, shift)
-            for columns, cells, number, shift in learned["patches"]
-        ]
         for at, patch in enumerate(self.patches_):
             self._refuse_odd_patch(patch, inside("learned.patches", at))
-        self.sweeps_, self.converged_ = learned["sweeps"], learned["converged"]
-        self.levels_ = learned["levels"]
         same_size("learned.levels", self.levels_.size, "settings.bins", self.bins)
 
     def _refuse_odd_cells(self) -> None:

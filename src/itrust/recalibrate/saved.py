@@ -6,7 +6,10 @@ A file is data and never code. It is read as strict JSON (`json_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import numpy as np
 
 from itrust._core import (
     MAX_JSON_BYTES,
@@ -14,18 +17,24 @@ from itrust._core import (
     Code,
     EntryShape,
     Flag,
+    FloatArray,
     InputError,
     ListOf,
     ListWith,
+    Made,
     Maybe,
     Number,
+    Numbers,
     OneWord,
     Record,
     SavedLevel,
     Text,
     Whole,
     did_you_mean,
+    inside,
+    same_size,
     shown,
+    tuple_of,
     unfit,
 )
 
@@ -38,7 +47,18 @@ COUNT, SHARE, POSITIVE = Whole(1, 10**9), Number(0, 1, above=True), Number(0, ab
 PROBABILITY, EDGE = Number(0, 1), Number(0, 0.5, above=True)
 FLAG = Flag()
 CURE = "fit again and write it with {}", Code("save", "--save")
-CLASSES = ListOf(SavedLevel(), at_least=2, at_most=100_000)
+CLASSES = tuple_of(SavedLevel(), at_least=2, at_most=100_000)
+POSITION = Whole(0, 10**9)
+# Entries of a file and the attributes that they are of.
+ATTRIBUTES = {
+    "columns": "columns_",
+    "missing_levels": "missing_levels_",
+    "seen_levels": "seen_levels_",
+    "meanings": "meanings_",
+    "prob": "prob_",
+    "rows": "n_rows_",
+    "available_rows": "n_available_",
+}
 
 Method = TypeVar("Method", bound=type)
 
@@ -69,11 +89,26 @@ def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     return known[name]
 
 
+@dataclass(frozen=True)
+class Matrix(EntryShape):
+    """A list of equally long lists of numbers."""
+
+    each: Number = field(default_factory=Number)
+
+    def read(self, value: Any, place: str) -> FloatArray:
+        """Give a two-dimensional array of float."""
+        rows = ListOf(Numbers(self.each), at_least=1).read(value, place)
+        for at, row in enumerate(rows):
+            same_size(inside(place, at), row.size, inside(place, 0), rows[0].size)
+        return np.array(rows)
+
+    def write(self, value: FloatArray) -> Any:
+        """Give the list."""
+        return value.tolist()
+
+
 def whole_record(
-    method: str,
-    settings: Mapping[str, EntryShape],
-    learned: EntryShape,
-    of_classes: bool = False,
+    method: str, settings: Mapping[str, EntryShape], learned: EntryShape, of_classes: bool
 ) -> Record:
     """What a file of a method holds."""
     entries: dict[str, EntryShape] = {
@@ -81,18 +116,17 @@ def whole_record(
         "version": Text(),
         "method": OneWord((method,)),
         "settings": Record(settings, frozenset(settings)),
+        **({"classes": CLASSES} if of_classes else {}),
         "columns": ByName(OneWord(KINDS)),
         "missing_levels": ByName(Maybe(Text())),
         "seen_levels": ByName(ListOf(SavedLevel())),
-        "meanings": ByName(ListOf(ListWith((SavedLevel(), SavedLevel())))),
+        "meanings": ByName(Made(ListOf(ListWith((SavedLevel(), SavedLevel()))), dict, dict.items)),
         "prob": Maybe(Text()),
         "rows": Whole(1, MAX_ROWS),
         "available_rows": Whole(1, MAX_ROWS),
         "learned": learned,
     }
-    if of_classes:
-        entries["classes"] = CLASSES
-    return Record(entries, frozenset({"meanings", "available_rows"}))
+    return Record(entries)
 
 
 def refuse_contradictions(facts: Mapping[str, Any], place: str, reads_covariates: bool) -> None:
@@ -106,8 +140,8 @@ def refuse_contradictions(facts: Mapping[str, Any], place: str, reads_covariates
         if odd:
             what = "the columns" if entry == "missing_levels" else "the categories of columns"
             unfit(f"{place}{entry}", f"must have {what}; {shown(min(odd))} is in one of them alone")
-    odd = set(facts.get("meanings", ())) - categories
+    odd = set(facts["meanings"]) - categories
     if odd:
         unfit(f"{place}meanings", f"has {shown(min(odd))}, which is no category of columns")
-    if facts.get("available_rows", facts["rows"]) < facts["rows"]:
+    if facts["available_rows"] < facts["rows"]:
         unfit(f"{place}available_rows", f"must be at least rows, which is {facts['rows']:,}")

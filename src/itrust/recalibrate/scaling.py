@@ -15,7 +15,6 @@ from itrust._core import (
     EntryShape,
     FloatArray,
     InputError,
-    ListOf,
     Maybe,
     Number,
     Numbers,
@@ -24,6 +23,7 @@ from itrust._core import (
     checked_count,
     checked_share,
     same_size,
+    tuple_of,
 )
 from itrust.data import Rows
 from itrust.recalibrate.base import Recalibrator, refuse_unless_positive
@@ -37,7 +37,7 @@ from itrust.recalibrate.rows import (
     probabilities,
     units,
 )
-from itrust.recalibrate.saved import EDGE, FLAG, POSITIVE
+from itrust.recalibrate.saved import EDGE, FLAG, POSITIVE, Matrix
 from itrust.terms import LINKS, MultinomialRows, RegressionRows, fit_glm, fit_multinomial
 
 STEEPEST = 1e3  # of an inverse temperature
@@ -285,11 +285,11 @@ class LinearScaling(ScaleMap):
     """softmax(W z + b) of logarithms z, with a ridge that is chosen by cross-validation."""
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {
-        "ridges": ListOf(POSITIVE, at_least=1),
+        "ridges": tuple_of(POSITIVE, at_least=1),
         "rng": Whole(0, 2**128),
     }
     _LEARNED = Record(
-        {"matrix": ListOf(Numbers()), "intercepts": Numbers(), "ridge": POSITIVE, "edge": EDGE}
+        {"matrix": Matrix(), "intercepts": Numbers(), "ridge": POSITIVE, "edge": EDGE}
     )
     for_classes = True
 
@@ -348,13 +348,11 @@ class LinearScaling(ScaleMap):
     def _logits(self, p: FloatArray) -> FloatArray:
         return np.asarray(self._logs(p) @ self.matrix_.T + self.intercepts_)
 
-    def _restore(self, learned: dict[str, Any]) -> None:
+    def _refuse_misfit(self) -> None:
         size = len(self.classes_ or ())
-        same_size("learned.matrix", len(learned["matrix"]), "classes", size)
-        for at, row in enumerate(learned["matrix"]):
-            same_size(f"learned.matrix[{at}]", row.size, "classes", size)
-        same_size("learned.intercepts", learned["intercepts"].size, "classes", size)
-        super()._restore(learned | {"matrix": np.array(learned["matrix"])})
+        same_size("learned.matrix", len(self.matrix_), "classes", size)
+        same_size("learned.matrix[0]", self.matrix_.shape[1], "classes", size)
+        same_size("learned.intercepts", self.intercepts_.size, "classes", size)
 
     def _check_settings(self) -> None:
         checked_count(self.rng, "rng", at_least=0)

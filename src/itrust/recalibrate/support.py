@@ -7,7 +7,7 @@ level that they have, and if its values go together as theirs do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -16,21 +16,19 @@ import numpy as np
 from itrust._core import (
     LARGEST_FLOAT,
     FloatArray,
-    ListOf,
     Maybe,
     Number,
     Numbers,
     Record,
     SavedLevel,
-    Text,
-    packed,
     same_size,
+    tuple_of,
     unfit,
 )
 from itrust.data import Column, Points
-from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, read_scale
+from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, refuse_odd_scale
 from itrust.recalibrate.rows import held_logit
-from itrust.recalibrate.saved import FLAG
+from itrust.recalibrate.saved import Matrix
 from itrust.terms import Is, Reading, UnitScale
 
 LONERS = 1  # values at each end that may be mistakes, and do not stretch the range
@@ -45,28 +43,6 @@ USUAL = 0.99  # share of the calibration rows that are no farther than usual
 FAR = 1.5  # times what is usual: outside
 UNKNOWN = 2.0  # the largest distance, of levels and gaps that were never seen
 WIDEST = 1e6  # of numbers of a size near 1, and of what BLUR lets their inverse covariance be
-
-WIDTH = Number(0, LARGEST_FLOAT)
-RANGE = Record({"low": VALUE, "high": VALUE, "below": WIDTH, "above": WIDTH, "gaps": FLAG})
-PLACE = Record(
-    {
-        "name": Maybe(Text()),
-        "range": Maybe(RANGE),
-        **SCALE,
-        "levels": ListOf(SavedLevel()),
-        "frequent": ListOf(SavedLevel(), at_most=int(1 / FREQUENT)),
-    }
-)
-NEAR_ONE = Number(-WIDEST, WIDEST)
-SUPPORT = Record(
-    {
-        "places": ListOf(PLACE, at_least=1),
-        "products": FLAG,
-        "means": Numbers(NEAR_ONE),
-        "precision": ListOf(Numbers(NEAR_ONE)),
-        "usual": Numbers(Number(0, WIDEST), at_least=2, at_most=2),
-    }
-)
 
 LogitMap = Callable[[FloatArray], FloatArray]
 
@@ -168,34 +144,19 @@ class Place:
             return [Is(self.name, level).of(reading) for level in self.frequent]
         return [reading.line]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "name": self.name,
-            "range": self.range and asdict(self.range),
-            "knots": self.scale and self.scale.knots,
-            "heights": self.scale and self.scale.heights,
-            "levels": [packed(level) for level in self.levels],
-            "frequent": [packed(level) for level in self.frequent],
-        }
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> Place:
-        """The inverse of `to_dict`; `kind` is that of the column, None for the prediction."""
-        is_number = kind != "category"
-        scale = read_scale(facts, place, is_number)
-        seen = facts["range"]
+    def refuse_misfit(self, place: str, kind: str | None) -> None:
+        """Refuse what cannot be of a column of this kind, None for the prediction."""
+        is_number, seen = kind != "category", self.range
+        refuse_odd_scale(self.scale, f"{place}.scale", kind)
         if (seen is not None) != is_number:
             unfit(f"{place}.range", f"must be {'a record' if is_number else 'null'}")
-        if seen is not None and seen["low"] > seen["high"]:
-            unfit(f"{place}.range", f"must rise from low to high: {seen['low']}, {seen['high']}")
+        if seen is not None and seen.low > seen.high:
+            unfit(f"{place}.range", f"must rise from low to high: {seen.low}, {seen.high}")
         for name in ("levels", "frequent") if is_number else ():
-            if facts[name]:
+            if getattr(self, name):
                 unfit(f"{place}.{name}", "must be empty: the column is no category")
-        levels, frequent = tuple(facts["levels"]), tuple(facts["frequent"])
-        if not set(frequent) <= set(levels):
+        if not set(self.frequent) <= set(self.levels):
             unfit(f"{place}.frequent", f"must be some of {place}.levels")
-        return cls(facts["name"], None if seen is None else Range(**seen), scale, levels, frequent)
 
     @property
     def size(self) -> int:
@@ -253,36 +214,38 @@ class Support:
         alone = (p.distance(column) for p, column in zip(self.places, columns, strict=True))
         return np.asarray(np.maximum.reduce([together, *alone]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "places": [place.to_dict() for place in self.places],
-            "products": self.products,
-            "means": self.means,
-            "precision": self.precision,
-            "usual": self.usual,
-        }
-
-    @classmethod
-    def read(cls, facts: Mapping[str, Any], place: str, kinds: Mapping[str, str]) -> Support:
-        """The inverse of `to_dict`, for columns of these kinds; the entries are as in `SUPPORT`."""
-        found = facts["places"]
-        if [own["name"] for own in found] != [PREDICTION, *kinds]:
+    def refuse_misfit(self, place: str, kinds: Mapping[str, str]) -> None:
+        """Refuse what cannot be of columns of these kinds."""
+        if [own.name for own in self.places] != [PREDICTION, *kinds]:
             unfit(f"{place}.places", "must be null and the names of columns, in their order")
-        places = tuple(
-            Place.read(own, f"{place}.places[{at}]", kinds.get(own["name"]))
-            for at, own in enumerate(found)
-        )
-        singles = sum(own.size for own in places)
-        size = singles + singles * (singles + 1) // 2 if facts["products"] else singles
-        same_size(f"{place}.means", facts["means"].size, f"the numbers of {place}.places", size)
-        same_size(f"{place}.precision", len(facts["precision"]), f"{place}.means", size)
-        for at, row in enumerate(facts["precision"]):
-            same_size(f"{place}.precision[{at}]", row.size, f"{place}.means", size)
-        precision = np.array(facts["precision"])
-        if not _is_positive(precision):
+        for at, own in enumerate(self.places):
+            own.refuse_misfit(f"{place}.places[{at}]", kinds.get(own.name or ""))
+        singles = sum(own.size for own in self.places)
+        size = singles + singles * (singles + 1) // 2 if self.products else singles
+        same_size(f"{place}.means", self.means.size, f"the numbers of {place}.places", size)
+        for length in self.precision.shape:
+            same_size(f"{place}.precision", length, f"{place}.means", size)
+        if not _is_positive(self.precision):
             unfit(f"{place}.precision", "must be the inverse of a covariance, positive definite")
-        return cls(places, facts["products"], facts["means"], precision, facts["usual"])
+
+
+WIDTH, LEVELS = Number(0, LARGEST_FLOAT), tuple_of(SavedLevel())
+RANGE = Record.of(Range, low=VALUE, high=VALUE, below=WIDTH, above=WIDTH)
+PLACE = Record.of(
+    Place,
+    range=Maybe(RANGE),
+    scale=Maybe(SCALE),
+    levels=LEVELS,
+    frequent=tuple_of(SavedLevel(), at_most=int(1 / FREQUENT)),
+)
+NEAR_ONE = Number(-WIDEST, WIDEST)
+SUPPORT = Record.of(
+    Support,
+    places=tuple_of(PLACE, at_least=1),
+    means=Numbers(NEAR_ONE),
+    precision=Matrix(NEAR_ONE),
+    usual=Numbers(Number(0, WIDEST), at_least=2, at_most=2),
+)
 
 
 def _is_positive(matrix: FloatArray) -> bool:

@@ -1,6 +1,7 @@
 """Numbers under violations: ranges over laws, tipping sizes, and what flips of labels come to."""
 
 import math
+from collections import ChainMap
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
+from itrust.overturn import Violation, number_robustness
 from itrust.overturn.forms import Fraction, RangePrecision, form_of
-from itrust.overturn.numbers import ViolationFamily, number_robustness
 from itrust.tasks import TaskFinding, TaskRows, evaluate_tasks, parse
 
 EXACT = [
@@ -40,21 +41,9 @@ NULLS = [
 ]
 
 
-def odds_origins(size):
-    return it.nulls.Selection(size).origins
-
-
-def error_origins(size):
-    return it.nulls.LabelError(size).origins
-
-
-def tolerance_origins(size):
-    return it.nulls.Tolerance(size).origins
-
-
-ODDS = ViolationFamily("selection", 1.0, np.linspace(1, 5, 5), odds_origins)
-ERROR = ViolationFamily("label_error", 0.0, np.linspace(0, 0.5, 5), error_origins)
-NEAR = ViolationFamily("tolerance", 0.0, np.linspace(0, 0.5, 5), tolerance_origins)
+ODDS = {"selection": Violation(1.0, 5.0, it.nulls.Selection)}
+ERROR = {"label_error": Violation(0.0, 0.5, it.nulls.LabelError)}
+NEAR = {"tolerance": Violation(0.0, 0.5, it.nulls.Tolerance)}
 
 
 def small_rows(seed: int, n: int = 8) -> TaskRows:
@@ -193,7 +182,9 @@ def test_a_coefficient_follows_its_tangent():
 
 def found_about(sample, text, *families, **settings):
     results = evaluate_tasks(sample, [parse(text)], draws=199, rng=0)
-    return results[0], number_robustness(sample, results, families, **settings)[0]
+    return results[0], number_robustness(
+        sample, results, dict(ChainMap(*families[::-1])), **settings
+    )[0]
 
 
 def shifted_sample(n: int = 4_000, by: float = 0.1, seed: int = 0) -> it.Sample:
@@ -225,7 +216,7 @@ def test_label_error_and_odds_of_a_rate_end_at_the_closed_form():
 def test_the_error_of_a_rare_rate_grows_with_the_odds():
     """Labels of 1 were chosen three times as seldom, and the model is right: the interval at odds 3
     holds a bias of 0. One that kept its width left it out in a quarter of the runs."""
-    odds = ViolationFamily("selection", 1.0, np.array([1.0, 3.0]), odds_origins)
+    odds = {"selection": Violation(1.0, 3.0, it.nulls.Selection)}
     missed = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -233,8 +224,8 @@ def test_the_error_of_a_rare_rate_grows_with_the_odds():
         y = rng.random(2_000) < p / (p + 3 * (1 - p))
         sample = it.Sample(y, p, {"x": p})
         (own,) = evaluate_tasks(sample, [parse("prevalence()")], draws=19, rng=seed)
-        (found,) = number_robustness(sample, [own], [odds], is_all=False)
-        missed += not found.tippings[0].lower[1] <= 0 <= found.tippings[0].upper[1]
+        (found,) = number_robustness(sample, [own], odds, is_all=False)
+        missed += not found.tippings[0].lower[-1] <= 0 <= found.tippings[0].upper[-1]
     assert missed <= 4
 
 
@@ -289,7 +280,7 @@ def test_an_undecided_number_has_nothing_to_overturn():
 
 
 def test_a_finding_that_no_size_ends_goes_beyond():
-    family = ViolationFamily("selection", 1.0, np.array([1.0, 1.01]), odds_origins)
+    family = {"selection": Violation(1.0, 1.01, it.nulls.Selection)}
     _, found = found_about(shifted_sample(), "prevalence()", family)
     assert found.tipping("selection").beyond
     assert found.tipping("selection").point == 1.01

@@ -13,17 +13,17 @@ labels tell, whatever the single rows are (`reach`).
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray
 from itrust.tasks import (
+    ARITHMETIC,
     Bounds,
     Coefficient,
     Combined,
@@ -58,46 +58,11 @@ class RangePrecision(StrEnum):
     FIRST_ORDER = "first order"
 
 
-class Reach(NamedTuple):
-    """What a number may be without a violation, from some labels with it."""
-
-    lower: Callable[[Origins], float]
-    upper: Callable[[Origins], float]
-
-    def __call__(self, origins: Origins) -> Bounds:
-        """Both ends."""
-        return Bounds(self.lower(origins), self.upper(origins))
-
-
-class Form(ABC):
-    """A number as a function of what stands for the labels of some rows."""
-
-    precision: RangePrecision
-
-    @abstractmethod
-    def leaning(self, stand_in: FloatArray) -> Linearised:
-        """Give the number and its derivatives in the stand-ins."""
-
-    @abstractmethod
-    def reaching(self, y: FloatArray) -> Reach:
-        """Prepare `reach` for some labels and many violations."""
-
-    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
-        """Bound what the number may be without a violation, from labels with it."""
-        return self.reaching(y)(origins)
-
-    @property
-    @abstractmethod
-    def moved_by(self) -> BoolArray:
-        """Mark the rows whose labels count, (n,)."""
-
-    @abstractmethod
-    def undefined_after(self, y: FloatArray) -> float:
-        """Say how many positives must be flipped until there is nothing to divide by."""
+End = Callable[[Origins], float]  # the smallest, or the largest, that a number may be
 
 
 @dataclass(frozen=True, eq=False)
-class Fraction(Form):
+class Fraction:
     """(top0 + sum of top s) / (bottom0 + sum of bottom s), with a bottom that is not negative.
 
     Examples
@@ -143,12 +108,16 @@ class Fraction(Form):
         value = (self.top0 + float(self.top @ stand_in)) / below
         return Linearised(value, (self.top - value * self.bottom) / below)
 
-    def reaching(self, y: FloatArray) -> Reach:
-        """Move the sum of the rows that raise it up and that of the others down."""
+    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+        """Bound what the number may be without a violation, from labels with it."""
+        lower, upper = self.ends(y)
+        return Bounds(lower(origins), upper(origins))
+
+    def ends(self, y: FloatArray) -> tuple[End, End]:
+        """Prepare both ends for some labels: rows that raise it go up, and others down."""
         mirrored = replace(self, top=-self.top, top0=-self.top0)
-        below = cache(lambda: _Farthest.of(mirrored, y))
-        above = cache(lambda: _Farthest.of(self, y))
-        return Reach(lambda origins: -below()(origins), lambda origins: above()(origins))
+        below, above = cache(lambda: _farthest(mirrored, y)), cache(lambda: _farthest(self, y))
+        return lambda origins: -below()(origins), lambda origins: above()(origins)
 
     @property
     def moved_by(self) -> BoolArray:
@@ -162,8 +131,7 @@ class Fraction(Form):
         return float(np.count_nonzero(self.bottom * y))
 
 
-@dataclass(frozen=True, eq=False)
-class _Farthest:
+def _farthest(form: Fraction, y: FloatArray) -> End:
     """How large a fraction can be without a violation, from labels with it.
 
     The value less `start` is sought: tops are taken less `start` times the bottoms, so that sums of
@@ -171,76 +139,61 @@ class _Farthest:
     the quotient of what they add is above the value, so rows are sorted by it and summed from both
     ends.
     """
+    counts, start = form.moved_by, float(form.leaning(y).value)
+    bottom, y = form.bottom[counts], y[counts]
+    top = form.top[counts] - start * bottom
+    top0, bottom0 = form.top0 - start * form.bottom0, form.bottom0
+    quotients = np.where(top > 0, np.inf, -np.inf)
+    with np.errstate(over="ignore"):
+        np.divide(top, bottom, out=quotients, where=bottom > 0)
+    order = np.argsort(quotients, kind="stable")
+    quotients = quotients[order]
+    rows = np.column_stack([top, bottom, top * y, bottom * y])[order]
+    fallen, risen = np.zeros((len(rows) + 1, 4)), np.zeros((len(rows) + 1, 4))
+    np.cumsum(rows, axis=0, out=fallen[1:])
+    np.cumsum(rows[::-1], axis=0, out=risen[-2::-1])
+    most = float(quotients[-1]) if quotients.size else -math.inf
+    if bottom0 > 0:
+        most = max(most, top0 / bottom0)
+    elif top0 > 0:
+        most = math.inf
 
-    start: float
-    top0: float
-    bottom0: float
-    most: float
-    quotients: FloatArray
-    risen: FloatArray
-    fallen: FloatArray
-
-    @classmethod
-    def of(cls, form: Fraction, y: FloatArray) -> _Farthest:
-        """Sort the rows that count."""
-        counts = form.moved_by
-        start = float(form.leaning(y).value)
-        bottom, y = form.bottom[counts], y[counts]
-        top = form.top[counts] - start * bottom
-        top0 = form.top0 - start * form.bottom0
-        quotients = np.where(top > 0, np.inf, -np.inf)
-        with np.errstate(over="ignore"):
-            np.divide(top, bottom, out=quotients, where=bottom > 0)
-        order = np.argsort(quotients, kind="stable")
-        quotients = quotients[order]
-        rows = np.column_stack([top, bottom, top * y, bottom * y])[order]
-        fallen, risen = np.zeros((len(rows) + 1, 4)), np.zeros((len(rows) + 1, 4))
-        np.cumsum(rows, axis=0, out=fallen[1:])
-        np.cumsum(rows[::-1], axis=0, out=risen[-2::-1])
-        most = float(quotients[-1]) if quotients.size else -math.inf
-        if form.bottom0 > 0:
-            most = max(most, top0 / form.bottom0)
-        elif top0 > 0:
-            most = math.inf
-        return cls(start, top0, form.bottom0, most, quotients, risen, fallen)
-
-    def __call__(self, origins: Origins) -> float:
-        """The value at which the most that the numerator less it times the denominator can be is 0.
-
-        That most falls as the value rises, and is not negative at the value of the labels.
-        """
-        if math.isnan(self.start):
-            return math.inf
-        at_start = self._excess(0.0, origins)
-        if not self.fallen[-1, 1]:  # no label is in the denominator
-            return self.start + at_start / self.bottom0
-        if at_start <= 0 or self.most <= 0:
-            return self.start
-        scale = max(abs(self.start), 1e-3)
-        step = min(scale, self.most)
-        while step < self.most and self._excess(step, origins) > 0:
-            step *= 2
-            if step > MOST_STEPS * max(scale, 1.0):
-                return math.inf
-        step = min(step, self.most)
-        precision = 1e-12 * max(abs(self.start), step)
-        if self._excess(step, origins) > 0:
-            return self.start + step + precision
-        # The outer end of the bracket is never short of the crossing.
-        found = crossing(lambda value: self._excess(value, origins), 0.0, step, precision)
-        return self.start + found + precision
-
-    def _excess(self, value: float, origins: Origins) -> float:
+    def excess(value: float, origins: Origins) -> float:
         """Most that top0 + top s - value (bottom0 + bottom s) can be without the violation."""
-        at = int(self.quotients.searchsorted(value, side="right"))
-        top, bottom, seen_top, seen_bottom = self.risen[at].tolist()
+        at = int(quotients.searchsorted(value, side="right"))
+        top, bottom, seen_top, seen_bottom = risen[at].tolist()
         up, seen_up = top - value * bottom, seen_top - value * seen_bottom
-        top, bottom, seen_top, seen_bottom = self.fallen[at].tolist()
+        top, bottom, seen_top, seen_bottom = fallen[at].tolist()
         down, seen_down = value * bottom - top, value * seen_bottom - seen_top
         shares = np.array([_share(seen_up, up), _share(seen_down, down)])
         low, high = origins(shares)
         moved = max(up, 0.0) * abs(high[0] - shares[0]) + max(down, 0.0) * abs(low[1] - shares[1])
-        return float(self.top0 - value * self.bottom0 + seen_up - seen_down + moved)
+        return float(top0 - value * bottom0 + seen_up - seen_down + moved)
+
+    def farthest(origins: Origins) -> float:
+        """The value at which that most is 0; it falls as the value rises, from 0 or above."""
+        if math.isnan(start):
+            return math.inf
+        at_start = excess(0.0, origins)
+        if not fallen[-1, 1]:  # no label is in the denominator
+            return start + at_start / bottom0
+        if at_start <= 0 or most <= 0:
+            return start
+        scale = max(abs(start), 1e-3)
+        step = min(scale, most)
+        while step < most and excess(step, origins) > 0:
+            step *= 2
+            if step > MOST_STEPS * max(scale, 1.0):
+                return math.inf
+        step = min(step, most)
+        precision = 1e-12 * max(abs(start), step)
+        if excess(step, origins) > 0:
+            return start + step + precision
+        # The outer end of the bracket is never short of the crossing.
+        found = crossing(lambda value: excess(value, origins), 0.0, step, precision)
+        return start + found + precision
+
+    return farthest
 
 
 def _share(seen: float, mass: float) -> float:
@@ -249,7 +202,7 @@ def _share(seen: float, mass: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(Form):
+class Joined:
     """Two numbers and an arithmetic sign."""
 
     left: Form
@@ -262,7 +215,7 @@ class Joined(Form):
         return not (self.left.moved_by & self.right.moved_by).any()
 
     @property
-    def precision(self) -> RangePrecision:  # type: ignore[override]
+    def precision(self) -> RangePrecision:
         """Exact where both sides are and no label counts twice."""
         sides = {self.left.precision, self.right.precision}
         return (
@@ -275,14 +228,19 @@ class Joined(Form):
         """Join values and derivatives."""
         return _joined(self.sign, self.left.leaning(stand_in), self.right.leaning(stand_in))
 
-    def reaching(self, y: FloatArray) -> Reach:
+    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
         """Join what both sides may be by the arithmetic of intervals."""
-        left, right = self.left.reaching(y), self.right.reaching(y)
+        return _joined(self.sign, self.left.reach(y, origins), self.right.reach(y, origins))
+
+    def ends(self, y: FloatArray) -> tuple[End, End]:
+        """Prepare both ends for some labels."""
+        sides = [side.ends(y) for side in (self.left, self.right)]
 
         def joined(origins: Origins) -> Bounds:
-            return _joined(self.sign, left(origins), right(origins))
+            left, right = (Bounds(lower(origins), upper(origins)) for lower, upper in sides)
+            return _joined(self.sign, left, right)
 
-        return Reach(lambda origins: joined(origins).lower, lambda origins: joined(origins).upper)
+        return lambda origins: joined(origins).lower, lambda origins: joined(origins).upper
 
     @property
     def moved_by(self) -> BoolArray:
@@ -292,6 +250,9 @@ class Joined(Form):
     def undefined_after(self, y: FloatArray) -> float:
         """As many as make one side undefined."""
         return min(self.left.undefined_after(y), self.right.undefined_after(y))
+
+
+Form = Fraction | Joined  # a number as a function of what stands for the labels of some rows
 
 
 def form_of(task: Task, rows: TaskRows) -> Form:
@@ -369,11 +330,8 @@ def _same_below(left: Fraction, right: Fraction) -> bool:
 
 
 def _joined(sign: str, left: Value, right: Value) -> Value:
-    if sign == "+":
-        return left + right
-    if sign == "-":
-        return left - right
-    return left * right if sign == "*" else left / right
+    both: Value = ARITHMETIC[sign](left, right)
+    return both
 
 
 MAX_STEPS = 200

@@ -16,22 +16,21 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray, IntArray, Result
 from itrust.data import Sample
 from itrust.overturn.forms import (
+    End,
     Form,
     Fraction,
     Joined,
-    Origins,
     RangePrecision,
-    Reach,
     crossing,
     form_of,
 )
@@ -46,34 +45,9 @@ from itrust.tasks import (
     class_tasks,
 )
 
-SIZES = 9  # of a violation that intervals are told at
 PRECISE = 1e-6  # error of a size of a violation
 FINE = 1e-9  # error of a share of the way
 MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbers do not exist
-
-
-class ViolationFamily(NamedTuple):
-    """Violations of one kind, of any size."""
-
-    kind: str
-    neutral: float
-    sizes: FloatArray
-    origins: Callable[[float], Origins]
-
-
-def known_families() -> tuple[ViolationFamily, ...]:
-    """Give all kinds of violations that `robustness` looks at, with some sizes of each."""
-
-    def origins(violation: Violation) -> Callable[[float], Origins]:
-        return lambda size: violation.null(size).origins
-
-    shares = np.square(np.linspace(0, 1, SIZES))
-    return tuple(
-        ViolationFamily(
-            kind, own.neutral, np.array([own.size(share) for share in shares]), origins(own)
-        )
-        for kind, own in KINDS.items()
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,44 +218,30 @@ class NumberRobustness(Result):
 def number_robustness(
     sample: Sample,
     results: Sequence[TaskResult],
-    families: Sequence[ViolationFamily] | None = None,
+    violations: Mapping[str, Violation] = KINDS,
     *,
     is_all: bool = True,
 ) -> tuple[NumberRobustness, ...]:
     """Find what would overturn the findings about some numbers."""
+    labelled, found = TaskRows.labelled(sample), []
     tasks = class_tasks([result.task for result in results], sample)
-    families = known_families() if families is None else families
-    return tuple(
-        _one(sample, task, result, families, is_all=is_all)
-        for task, result in zip(tasks, results, strict=True)
-    )
-
-
-def _one(
-    sample: Sample,
-    task: Task,
-    result: TaskResult,
-    families: Sequence[ViolationFamily],
-    *,
-    is_all: bool,
-) -> NumberRobustness:
-    labelled = TaskRows.labelled(sample)
-    form = form_of(task, labelled)
-    shifted = _Shifted(result, form, sample.y, task.bounds(labelled))
-    flips = None
-    if is_all and shifted.is_decided:
-        flips = flips_of(form, sample.y, result)
-    return NumberRobustness(
-        task=result.task,
-        finding=result.finding,
-        tippings=tuple(shifted.tipping(family) for family in families),
-        flips=flips,
-        flips_counted=is_all,
-        precision=shifted.form.precision,
-        bias=result.bias,
-        lower=result.lower,
-        upper=result.upper,
-    )
+    for task, result in zip(tasks, results, strict=True):
+        form = form_of(task, labelled)
+        shifted = _Shifted(result, form, sample.y, task.bounds(labelled))
+        counted = is_all and shifted.is_decided
+        robustness = NumberRobustness(
+            task=result.task,
+            finding=result.finding,
+            tippings=tuple(shifted.tipping(kind, own) for kind, own in violations.items()),
+            flips=flips_of(form, sample.y, result) if counted else None,
+            flips_counted=is_all,
+            precision=form.precision,
+            bias=result.bias,
+            lower=result.lower,
+            upper=result.upper,
+        )
+        found.append(robustness)
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,12 +262,12 @@ class _Shifted:
         return self.form.leaning(self.y)
 
     @cached_property
-    def _raised(self) -> Reach:
-        return self.form.reaching(self._moved(self.result.upper - self.result.bias))
+    def _raised(self) -> End:
+        return self.form.ends(self._moved(self.result.upper - self.result.bias))[1]
 
     @cached_property
-    def _lowered(self) -> Reach:
-        return self.form.reaching(self._moved(self.result.lower - self.result.bias))
+    def _lowered(self) -> End:
+        return self.form.ends(self._moved(self.result.lower - self.result.bias))[0]
 
     def _moved(self, by: float) -> FloatArray:
         """Labels that are moved by one share towards 1 or 0, so that the number moves by this."""
@@ -324,43 +284,41 @@ class _Shifted:
         share = crossing(missing, 0.0, MOST_SHARE, FINE)
         return np.asarray(self.y + share * step)
 
-    def interval(self, family: ViolationFamily, size: float) -> tuple[float, float]:
+    def interval(self, violation: Violation, size: float) -> tuple[float, float]:
         """The interval of the bias under a violation, within what the number can be."""
-        found, start, origins = self.result, self._start.value, family.origins(size)
-        lower = found.bias + self._lowered.lower(origins) - start
-        upper = found.bias + self._raised.upper(origins) - start
+        found, start, origins = self.result, self._start.value, violation.null(size).origins
+        lower = found.bias + self._lowered(origins) - start
+        upper = found.bias + self._raised(origins) - start
         edge = self.possible.lower - found.plugin, self.possible.upper - found.plugin
         # Rounding must not make an interval narrower.
         return min(max(lower, edge[0]), found.lower), max(min(upper, edge[1]), found.upper)
 
-    def room(self, family: ViolationFamily, size: float) -> float:
+    def room(self, violation: Violation, size: float) -> float:
         """How far the interval is from where the finding ends; negative beyond."""
-        lower, upper = self.interval(family, size)
+        lower, upper = self.interval(violation, size)
         tolerance = self.result.tolerance or 0.0
         if self.result.finding is TaskFinding.SAFE:
             return tolerance - max(upper, -lower)
         return max(lower, -upper) - tolerance
 
-    def tipping(self, family: ViolationFamily) -> NumberTipping:
+    def tipping(self, kind: str, violation: Violation) -> NumberTipping:
         """Intervals at all sizes, and the size where the finding ends."""
-        ends = np.array([self.interval(family, float(size)) for size in family.sizes])
-        largest = float(family.sizes[-1])
-        point, beyond = None, False
-        if self.is_decided:
-            point, beyond = self._point(family, largest)
-        return NumberTipping(
-            family.kind, family.neutral, family.sizes, ends[:, 0], ends[:, 1], point, beyond
-        )
+        sizes = violation.sizes
+        ends = np.array([self.interval(violation, float(size)) for size in sizes])
+        point, beyond = self._point(violation) if self.is_decided else (None, False)
+        neutral = violation.neutral
+        return NumberTipping(kind, neutral, sizes, ends[:, 0], ends[:, 1], point, beyond)
 
-    def _point(self, family: ViolationFamily, largest: float) -> tuple[float, bool]:
-        if self.room(family, largest) > 0:
+    def _point(self, violation: Violation) -> tuple[float, bool]:
+        neutral, largest = violation.neutral, float(violation.sizes[-1])
+        if self.room(violation, largest) > 0:
             return largest, True
-        if not self.room(family, family.neutral) > 0:
-            return family.neutral, False
+        if not self.room(violation, neutral) > 0:
+            return neutral, False
         found = crossing(
-            lambda size: max(self.room(family, size), -1.0), family.neutral, largest, PRECISE
+            lambda size: max(self.room(violation, size), -1.0), neutral, largest, PRECISE
         )
-        return max(found - PRECISE, family.neutral), False
+        return max(found - PRECISE, neutral), False
 
 
 def flips_of(form: Form, y: FloatArray, result: TaskResult) -> FlippedLabels | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, listed
 from itrust.calibration import Finding
 from itrust.nulls import IntervalNull, LabelError, ReversibleNull, Selection, Tolerance
+
+SIZES = 9
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,16 @@ class Violation:
             return float(self.neutral * (self.end / self.neutral) ** share)
         return float(share * self.end)
 
-
-class OfKind(Protocol):
-    """What is told of one kind of violation."""
-
     @property
-    def kind(self) -> str:
-        """Of the violation."""
+    def sizes(self) -> FloatArray:
+        """Some sizes, most of them small, that intervals of numbers are told at."""
+        return np.array([self.size(share) for share in np.square(np.linspace(0, 1, SIZES))])
 
 
-Found = TypeVar("Found", bound=OfKind)
+Named = TypeVar("Named", bound=Any)  # what is said of one kind of violation
 
 
-def of_kind(found: Sequence[Found], kind: str, why: str = "it is not told") -> Found:
+def of_kind(found: Sequence[Named], kind: str, why: str = "it is not told") -> Named:
     """Look one kind of violation up."""
     for own in found:
         if own.kind == kind:

@@ -25,7 +25,7 @@ from itrust.calibration import (
     checked_source,
     null_warnings,
 )
-from itrust.data import MulticlassSample, MulticlassScan, Sample, Scan
+from itrust.data import Sample, Scan
 from itrust.engines import EngineChoice
 from itrust.nulls import Prudent, Tolerance
 from itrust.overturn.numbers import NumberRobustness, number_robustness
@@ -260,7 +260,7 @@ def robustness(
     <Tipping: selection, 1.45>
     """
     begun = time.perf_counter()
-    if isinstance(sample, (MulticlassSample, MulticlassScan)):
+    if getattr(sample, "several", False):
         problem = (
             "{argument} has several classes, whose probabilities cannot move one by one; ask about "
             "one class at a time, with alpha divided by the number of classes"

@@ -1,6 +1,7 @@
 from itrust.data import parse_condition as parse_condition
 from itrust.tasks import expressions as expressions
 from itrust.tasks import parser as parser
+from itrust.tasks.arithmetic import ARITHMETIC as ARITHMETIC
 from itrust.tasks.arithmetic import Bounds as Bounds
 from itrust.tasks.arithmetic import Linearised as Linearised
 from itrust.tasks.bias import TaskFinding as TaskFinding

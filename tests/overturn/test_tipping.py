@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import InputError, Sample, nulls
 from itrust.calibration import BoundFinding, IntervalRun
-from itrust.overturn import KINDS, Robustness, null_of
+from itrust.overturn import KINDS, Robustness
 from itrust.overturn.tipping import Search
 
 
@@ -54,7 +54,7 @@ def test_the_test_itself_confirms_the_points(found):
         tipping = found.violation(kind)
         at = int(np.searchsorted(tipping.sizes, tipping.point))
         for k in (at, at + 1):
-            null = null_of(kind, float(tipping.sizes[k]))
+            null = KINDS[kind].null(float(tipping.sizes[k]))
             again = it.klce_test(sample, null=null, draws=199, rng=found.seed)
             assert again.pvalue == tipping.pvalues[k]
         assert tipping.finding.name == "overall level"
@@ -86,7 +86,7 @@ def test_draws_at_larger_sizes_are_at_least_as_large(seed, kind):
     """The sums of every direction and sign rise with the size, draw by draw."""
     run = IntervalRun(rows(200, seed), None, 9, seed, "auto")
     sizes = [KINDS[kind].size(share) for share in (0.0, 0.1, 0.3, 1.0)]
-    _, outcome = run.run([null_of(kind, size) for size in sizes])
+    _, outcome = run.run([KINDS[kind].null(size) for size in sizes])
     both = [run.directions.both_signs(*drawn) for drawn in outcome.works[0].drawn]
     for (up, down), (more_up, more_down) in pairwise(both):
         assert (more_up >= up - 1e-9).all()
@@ -121,7 +121,7 @@ def test_few_draws_for_the_curve_do_not_move_the_point_of_a_small_alpha(strict):
         assert (tipping.pvalues[at + 1 :] > 0.01).all()
         assert (np.diff(tipping.pvalues) >= 0).all()
         assert tipping.pvalue_at(tipping.point / 2) <= 0.01
-    again = it.klce_test(sample, null=null_of(kind, tipping.point), draws=999, rng=0)
+    again = it.klce_test(sample, null=KINDS[kind].null(tipping.point), draws=999, rng=0)
     assert again.pvalue == tipping.pvalues[at]
 
 

@@ -8,7 +8,6 @@ from itrust.overturn.results import PrudentResult as PrudentResult
 from itrust.overturn.results import Robustness as Robustness
 from itrust.overturn.results import Tipping as Tipping
 from itrust.overturn.results import Violation as Violation
-from itrust.overturn.results import null_of as null_of
 from itrust.overturn.results import of_kind as of_kind
 from itrust.overturn.tipping import robustness as robustness
 from itrust.overturn.tipping import tipping_points as tipping_points

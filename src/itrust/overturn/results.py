@@ -15,7 +15,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, listed
 from itrust.calibration import Finding
-from itrust.nulls import IntervalNull, LabelError, ReversibleNull, Selection, Tolerance
+from itrust.nulls import LabelError, ReversibleNull, Selection, Tolerance
 
 SIZES = 9
 
@@ -62,11 +62,6 @@ KINDS: Mapping[str, Violation] = {
     "false_negatives": Violation(0.0, 0.5, lambda rate: LabelError(false_negatives=rate)),
     "tolerance": Violation(0.0, 0.5, Tolerance),
 }
-
-
-def null_of(kind: str, size: float) -> IntervalNull:
-    """Give the interval null of one kind of violation and a size."""
-    return KINDS[kind].null(size)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

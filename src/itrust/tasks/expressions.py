@@ -554,12 +554,18 @@ class Leaf(Task):
         """Give g and h of some rows, 0 outside; none of them need satisfy the condition."""
 
     @abstractmethod
-    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:
+    def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...] | None:
         """Give what labels are followed along by the law that smooths them; None for rates."""
 
-    @abstractmethod
     def own_bounds(self, *rows: TaskRows) -> Bounds:
         """Say what it can be, whatever the labels of these rows are."""
+        terms = [self.terms_of(some.points, some.weights) for some in rows]
+        values = [g[h > 0] for g, h in terms]
+        if not all(own.size for own in values):
+            raise self.without_rows()
+        return self.between(
+            min(float(own.min()) for own in values), max(float(own.max()) for own in values)
+        )
 
     @abstractmethod
     def between(self, smallest: float, largest: float) -> Bounds:
@@ -577,10 +583,6 @@ class Leaf(Task):
     def labels_each(self) -> float:
         """Labels of the rarer kind that count as one, beside `carrying`."""
         return 1.0
-
-    @abstractmethod
-    def takes(self, rows: TaskRows) -> bool:
-        """Whether these stand-ins, which need not be probabilities, give it a value."""
 
     def check(self, sample: Sample) -> None:
         """Refuse rows with labels that cannot give it, in a sentence."""
@@ -680,15 +682,6 @@ class Ratio(Leaf):
         """Whether it is a rate or a share, within [0, 1]."""
         return isinstance(self.quantity, Indicator)
 
-    def own_bounds(self, *rows: TaskRows) -> Bounds:
-        """Give [0, 1], or the smallest and the largest value of the rows that count."""
-        if self.is_rate:
-            return RATES
-        values = [g[h > 0] for g, h in (self._terms(some) for some in rows)]
-        return self.between(
-            min(float(g.min()) for g in values), max(float(g.max()) for g in values)
-        )
-
     def between(self, smallest: float, largest: float) -> Bounds:
         """Say what it can be if the quantity goes from one value to another."""
         if self.is_rate:
@@ -703,17 +696,13 @@ class Ratio(Leaf):
         above = float(rows.weights @ (g * rows.of(self)))
         return RatioFit(self, above / mass if mass > 0 else math.nan, mass)
 
-    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:  # noqa: ARG002
+    def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...] | None:  # noqa: ARG002
         """What is averaged among positives."""
         return (self.quantity,) if self.among_positives else None
 
     def carrying(self, rows: TaskRows) -> FloatArray:
         """Weights of the rows that count, (n,)."""
         return np.asarray(rows.weights * self.where.rows(rows.points))
-
-    def takes(self, rows: TaskRows) -> bool:
-        """Whether what is divided by is positive."""
-        return self.fit(rows).mass > 0
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.of(self) if self.among_positives else h

@@ -262,8 +262,7 @@ class Solutions:
         """What the law of labels follows for a leaf; None for rates."""
         if isinstance(leaf, Coefficient):
             return tuple(column.quantity for column in self.frames[leaf.regression].columns)
-        assert isinstance(leaf, Ratio)
-        return (leaf.quantity,) if leaf.among_positives else None
+        return leaf.tilts(None)
 
     def references(self, task: Task) -> dict[str, Any]:
         """Levels that categories of a task are compared with, where none was chosen."""

@@ -729,9 +729,11 @@ def _recalibrated(
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
     """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
     moved = replace(out, stand_in=out.stand_in[:, 0] + bias)
-    if all(leaf.takes(moved) for leaf in task.leaves()):
-        return moved
-    return replace(out, stand_in=np.clip(moved.stand_in, 0.0, 1.0))
+    try:
+        has_values = not np.isnan([fit.value for fit in task.fitted(moved).fits]).any()
+    except InputError:  # a regression without a solution
+        has_values = False
+    return moved if has_values else replace(out, stand_in=np.clip(moved.stand_in, 0.0, 1.0))
 
 
 def _linearised(

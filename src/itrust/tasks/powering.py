@@ -16,7 +16,13 @@ import numpy as np
 from itrust._core import FloatArray, IntArray
 from itrust.data import Design, Rows, design_variance
 from itrust.tasks.expressions import Leaf, Task, TaskRows, leaves_of
-from itrust.tasks.regressions import Coefficient, curve_at, has_regression, solved
+from itrust.tasks.regressions import (
+    Coefficient,
+    CoefficientFit,
+    curve_at,
+    fitted_to,
+    has_regression,
+)
 from itrust.tasks.uncertainty import LabelledTask, Uncertainty
 
 ROUNDS = 2  # of choosing `lam` and solving with it
@@ -108,26 +114,26 @@ def _coefficient(leaf: Any, here: tuple[TaskRows, ...], out: TaskRows, lam: floa
     y, p, q = (own.of(leaf)[at] for own in here)
     p_out, both = out.of(leaf)[there], np.concatenate([z, z_out])
     moment = z.T @ (w * (y - lam * p)) + lam * (z_out.T @ (w_out * p_out))
-    beta = solved(frame.link, both, np.concatenate([(1 - lam) * w, lam * w_out]), moment)
-    if beta is None:  # a correction that leaves the range of means: labels alone have a solution
-        beta = leaf.fit(rows).beta
     size = at.size / (at.size + there.size)
     everyone = np.concatenate([size * w, (1 - size) * w_out])
-    curve = curve_at(frame.link, beta, both, everyone)
-    contrast = frame.contrast(leaf.position(frame.columns, rows.points))
-    direction = np.linalg.solve(curve, contrast)
-    lean, mean = w * (z @ direction), frame.link.mean(z @ beta)
+    weights = np.concatenate([(1 - lam) * w, lam * w_out])
+    fit = fitted_to(leaf, frame, rows.points, (both, weights, moment), everyone)
+    if fit is None:  # a correction that leaves the range of means: labels alone have a solution
+        beta = leaf.fit(rows).beta
+        curve = curve_at(frame.link, beta, both, everyone)
+        fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
+    lean, mean = w * (z @ fit.direction), frame.link.mean(z @ fit.beta)
 
     def among(size: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
         shares = np.zeros(size)
         shares[rows] = own - weights * own.sum()
         return shares
 
-    left_out = w_out * (z_out @ direction) * (p_out - frame.link.mean(z_out @ beta))
+    left_out = w_out * (z_out @ fit.direction) * (p_out - frame.link.mean(z_out @ fit.beta))
     moved = np.zeros(n)
     moved[at] = lean
     return (
-        float(contrast @ beta),
+        fit.value,
         np.array([among(n, at, lean * (s - mean), w) for s in (y, p, q)]),
         moved,
         among(m, there, left_out, w_out),

@@ -211,11 +211,10 @@ class Coefficient(Leaf):
         """Solve the estimating equation on rows in memory."""
         frame, at, design = frame_of(self, rows)
         w, s = rows.weights[at], rows.of(self)[at]
-        beta = solved(frame.link, design, w, design.T @ (w * s))
-        if beta is None:
+        fit = fitted_to(self, frame, rows.points, (design, w, design.T @ (w * s)))
+        if fit is None:
             raise without_solution(self, frame, frame.values(rows.points, at), s)
-        curve = curve_at(frame.link, beta, design, w)
-        return CoefficientFit.at(frame, beta, curve, self.position(frame.columns, rows.points))
+        return fit
 
     def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
         """Solve with R other sets of weights, (n, R) -> (R,); NaN where one has no solution."""
@@ -230,13 +229,10 @@ class Coefficient(Leaf):
                 found[r] = float(contrast @ beta)
         return found
 
-    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...]:
+    def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...]:
         """The columns of the regression."""
+        assert rows is not None
         return tuple(column.quantity for column in self.frame(rows).columns)
-
-    def own_bounds(self, *rows: TaskRows) -> Bounds:  # noqa: ARG002
-        """Any number."""
-        return Bounds(-math.inf, math.inf)
 
     def between(self, smallest: float, largest: float) -> Bounds:  # noqa: ARG002
         """Any number."""
@@ -246,12 +242,6 @@ class Coefficient(Leaf):
         """How far each row's label moves it, (n,)."""
         fit = self.fit(rows)
         return np.abs(fit.lean(fit.read(rows.points, rows.weights), rows.weights))
-
-    def takes(self, rows: TaskRows) -> bool:
-        """Whether the equation has a solution with these stand-ins."""
-        frame, at, design = frame_of(self, rows)
-        w = rows.weights[at]
-        return solved(frame.link, design, w, design.T @ (w * rows.of(self)[at])) is not None
 
     def check(self, sample: Sample) -> None:
         """Refuse predictions and labels as covariates, and too few rows or labels."""
@@ -362,6 +352,25 @@ def solved(
         curve_at(link, found.theta, design, w), (design * w[:, None]).T @ design
     )
     return None if flat else found.theta
+
+
+def fitted_to(
+    leaf: Coefficient,
+    frame: Frame,
+    points: Points,
+    equation: tuple[FloatArray, FloatArray, FloatArray],
+    weights: FloatArray | None = None,
+) -> CoefficientFit | None:
+    """Solve for a design, weights and a moment; None where there is no solution.
+
+    The derivative of the equation is taken with other weights, if there are such.
+    """
+    design, w, moment = equation
+    beta = solved(frame.link, design, w, moment)
+    if beta is None:
+        return None
+    curve = curve_at(frame.link, beta, design, w if weights is None else weights)
+    return CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, points))
 
 
 def curve_at(link: Link, beta: FloatArray, design: FloatArray, w: FloatArray) -> FloatArray:

@@ -23,14 +23,7 @@ from itrust.data import Everywhere, Points, Population, PopulationScan, Rows, Sa
 from itrust.recalibrate import UntestedCorrection, untested_correction
 from itrust.tasks.expressions import Leaf, LeafFit, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.powering import spread
-from itrust.tasks.regressions import (
-    Coefficient,
-    CoefficientFit,
-    curve_at,
-    frame_of,
-    has_regression,
-    solved,
-)
+from itrust.tasks.regressions import Coefficient, fitted_to, frame_of, has_regression
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
 from itrust.terms import UnitScale
 
@@ -289,11 +282,9 @@ class Transport:
         frame, at, design = frame_of(leaf, rows)
         here, design_here = frame.rows_of(self.compared.labelled, np.ones(self.labelled.n))
         moment = design.T @ (omega[at] * q[at]) + design_here.T @ left[here]
-        beta = solved(frame.link, design, omega[at], moment)
-        if beta is None:
+        fit = fitted_to(leaf, frame, rows.points, (design, omega[at], moment))
+        if fit is None:
             return None
-        curve = curve_at(frame.link, beta, design, omega[at])
-        fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
         lean = fit.lean((here, design_here), np.ones(self.labelled.n))
         # All sums are of the rows at hand, so corrections have moved nothing else.
         return fit.value, lean, fit.shares((at, design), omega, q), np.zeros(q.size)

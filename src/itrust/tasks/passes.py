@@ -300,10 +300,11 @@ def _start(redraws: Redraws, frame: Frame, kind: str) -> FloatArray:
     sample, w = redraws.sample, weights_at_hand(redraws)
     rows, design = frame.rows_of(sample.points, w)
     s = (sample.y if kind == "y" else sample.p)[rows]
-    beta = solved(frame.link, design, w[rows], design.T @ (w[rows] * s)) if rows.size else None
-    if beta is None:
-        beta = np.zeros(1 + len(frame.columns))
-        beta[0] = frame.link.start(float(s.mean()) if rows.size else 0.5)
+    solution = solved(frame.link, design, w[rows], design.T @ (w[rows] * s)) if rows.size else None
+    if solution is not None:
+        return solution[0]
+    beta = np.zeros(1 + len(frame.columns))
+    beta[0] = frame.link.start(float(s.mean()) if rows.size else 0.5)
     return beta
 
 

@@ -224,9 +224,9 @@ class Coefficient(Leaf):
         found = np.full(weights.shape[1], math.nan)
         for r in range(weights.shape[1]):
             moment = design.T @ (weights[at, r] * rows.of(self)[at])
-            beta = solved(fit.frame.link, design, weights[at, r], moment, fit.beta)
-            if beta is not None:
-                found[r] = float(contrast @ beta)
+            solution = solved(fit.frame.link, design, weights[at, r], moment, fit.beta)
+            if solution is not None:
+                found[r] = float(contrast @ solution[0])
         return found
 
     def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...]:
@@ -332,8 +332,8 @@ def solved(
     w: FloatArray,
     moment: FloatArray,
     start: FloatArray | None = None,
-) -> FloatArray | None:
-    """Solve sum of w z mean(z'b) = moment; None where there is no solution.
+) -> tuple[FloatArray, FloatArray] | None:
+    """Solve sum of w z mean(z'b) = moment; gives b and the derivative, None without a solution.
 
     Labels, or what stands for them, count by the sum of w z s only: that is the moment.
     """
@@ -341,17 +341,16 @@ def solved(
     if not mass > 0:
         return None
     w, moment = w / mass, moment / mass
-    beta = np.zeros(design.shape[1]) if start is None else start.copy()
     if start is None:
-        beta[0] = link.start(float(moment[0]))
+        start = np.zeros(design.shape[1])
+        start[0] = link.start(float(moment[0]))
     rows = RegressionRows(design, np.zeros(w.size), w)
-    found = fit_glm(
-        link, lambda: (rows,), np.zeros(beta.size), beta, done=SETTLED**2, moment=moment
+    least = fit_glm(
+        link, lambda: (rows,), np.zeros(start.size), start, done=SETTLED**2, moment=moment
     )
-    flat = not found.is_settled or is_flat(
-        curve_at(link, found.theta, design, w), (design * w[:, None]).T @ design
-    )
-    return None if flat else found.theta
+    curve = curve_at(link, least.theta, design, w)
+    flat = not least.is_settled or is_flat(curve, (design * w[:, None]).T @ design)
+    return None if flat else (least.theta, mass * curve)
 
 
 def fitted_to(
@@ -365,11 +364,12 @@ def fitted_to(
 
     The derivative of the equation is taken with other weights, if there are such.
     """
-    design, w, moment = equation
-    beta = solved(frame.link, design, w, moment)
-    if beta is None:
+    solution = solved(frame.link, *equation)
+    if solution is None:
         return None
-    curve = curve_at(frame.link, beta, design, w if weights is None else weights)
+    beta, curve = solution
+    if weights is not None:
+        curve = curve_at(frame.link, beta, equation[0], weights)
     return CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, points))
 
 

@@ -168,18 +168,16 @@ class _TaskPartial:
         self.below = np.array([fit.below(own, w) for fit, own in pairs])
         p = self.p = chunk.predictions.T[at]  # (k, n): of the outcome of every leaf
         self.one, self.other = one, other = np.triu_indices(k)
-        self.products = products = lean[one] * lean[other]
-        self.same = same = (at[one] == at[other])[:, None]
-        self.expected, covariance = np.zeros((k, k)), -p[one] * p[other]
-        covariance = np.where(same, p[one] * (1 - p[one]), covariance)
-        self.expected[one, other] = self.expected[other, one] = (products * covariance).sum(axis=1)
+        self.products = lean[one] * lean[other]
+        alone, together = (lean * (p * (1 - p))) @ lean.T, (lean * p) @ (lean * p).T
+        self.expected = np.where(at[:, None] == at, alone, -together)
         used, q = np.unique(at), chunk.predictions
         moved = {c: work.at_null @ (lean * (at == c)[:, None]) for c in used}
         mean = np.asarray(sum(q[:, c] * moved[c] for c in used))
         rest = np.maximum(1 - q[:, used].sum(axis=1), 0.0)
         third = np.asarray(sum((moved[c] - mean) ** 3 @ q[:, c] for c in used))
         self.third = third - mean**3 @ rest
-        common = [-(lean * p).sum(axis=1), (products * p[one] * p[other]).sum(axis=1), np.zeros(k)]
+        common = [-(lean * p).sum(axis=1), together[one, other], np.zeros(k)]
         self.found = np.repeat(np.concatenate(common)[:, None], columns, axis=1)
 
     def of(self, outcome: int, rows: Rows) -> _OutcomePartial:  # noqa: ARG002
@@ -188,14 +186,15 @@ class _TaskPartial:
         e = y - p, and e_c e_d for two classes or one, are linear in the labels, as a row has one
         class only; so one product does.
         """
-        one, other, p = self.one, self.other, self.p
-        here, there = (self.at[one] == outcome)[:, None], (self.at[other] == outcome)[:, None]
-        squares = np.where(self.same & here, 1 - 2 * p[one], 0.0)
-        squares -= np.where(~self.same & here, p[other], 0.0)
-        squares -= np.where(~self.same & there, p[one], 0.0)
-        own = (self.at == outcome)[:, None]
-        parts = [self.lean * own, self.products * squares, self.below * own]
-        return _OutcomePartial(self, np.concatenate(parts).astype(self.work.dtype))
+        own, one, other = self.at == outcome, self.one, self.other
+        squares = np.zeros_like(self.products)
+        both, here, there = own[one] & own[other], own[one] & ~own[other], own[other] & ~own[one]
+        squares[both] = self.products[both] * (1 - 2 * self.p[one[both]])
+        squares[here] = -self.products[here] * self.p[other[here]]
+        squares[there] = -self.products[there] * self.p[one[there]]
+        lean, below = (np.where(own[:, None], part, 0.0) for part in (self.lean, self.below))
+        stacked = np.concatenate([lean, squares, below])
+        return _OutcomePartial(self, stacked.astype(self.work.dtype))
 
     def finished(self) -> DrawnSums:
         """The sums of the chunk."""

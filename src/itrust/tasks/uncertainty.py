@@ -35,7 +35,7 @@ ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
 WORTH, WORTH_ABOVE = 5.0, 75.0
 REFUTED = 3.0  # times the law's variance: where rows show more than that, the law is left out
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
-CLOSE, EDGE = 1e-14, 1e-9  # of a law: what a last step may promise, and probabilities to ends
+CLOSE, EDGE = 1e-12, 1e-9  # of a law: what a last step may promise, and probabilities to ends
 MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
 # The law has a say in a design's variance while fewer than so many independent labels carry the
 # number, the less the more there are; from then on the variance is the design's and nothing else.
@@ -125,15 +125,16 @@ class LawSums(Additive):
         moved = np.square(leaning) * q * (1 - q) - lean * others
         law = np.square(expected) + np.maximum(moved.sum(axis=1), 0.0)
         # What the row adds if it has a class, or none of these.
-        one = expected[:, None] + (leaning * (1 - q) - others)
-        none, rest = expected - lean.sum(axis=1), np.maximum(1 - q.sum(axis=1), 0.0)
+        one = np.square(expected[:, None] + (leaning * (1 - q) - others))
+        none = np.square(expected - lean.sum(axis=1))
+        rest = np.maximum(1 - q.sum(axis=1), 0.0)
         return cls(
             own=float(own.sum()),
             own2=float(np.square(own).sum()),
             law=float(law.sum()),
             units=float(np.count_nonzero(law)),
-            second=float((q * one**2).sum() + rest @ none**2),
-            fourth=float((q * one**4).sum() + rest @ none**4),
+            second=float((q * one).sum() + rest @ none),
+            fourth=float((q * np.square(one)).sum() + rest @ np.square(none)),
         )
 
     def uncertainty(self) -> Uncertainty:

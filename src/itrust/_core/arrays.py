@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,14 +29,26 @@ FLIP_BYTES = 16  # the same where each draw takes one bit
 
 
 def plain(value: Any) -> Any:
-    """Turn numbers of NumPy into Python's, arrays into lists, and NaN or infinity into None."""
+    """Turn numbers of NumPy into Python's, arrays into lists, and NaN or infinity into None.
+
+    Members of enumerations become their values, what has a `to_dict` that, and other dataclasses
+    records of their fields.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {own.name: plain(getattr(value, own.name)) for own in fields(value)}
+    return value
 
 
 def as_seed(rng: Rng) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,16 +25,17 @@ def in_pandas(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-class Result(ABC):
+class Result:
     """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
 
     A subclass gives its facts (`_facts`) and, where it is a table, its rows (`_rows`). Words and
     pictures stand in `itrust.render`, the one place to which results look down.
     """
 
-    @abstractmethod
     def _facts(self) -> Mapping[str, Any]:
-        """All that was found, by name."""
+        """All that was found, by name: of a dataclass, by default its fields."""
+        this: Any = self
+        return {own.name: getattr(this, own.name) for own in fields(this)}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         """The result as rows of a table; by default one row of all that is a single value."""

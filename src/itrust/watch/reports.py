@@ -193,30 +193,16 @@ class WatchReport(Result):
     def _facts(self) -> Mapping[str, Any]:
         from itrust.render import watch_words
 
-        plain_fields = ("on", "alpha", "tolerance", "checks", "alarm", "pvalue", "min_cell")
+        computed = ("batches", "rows", "impossible", "log_line")
         return {
             "schema": REPORT_SCHEMA,
             "version": __version__,
-            "classes": list(self.classes),
-            **{name: getattr(self, name) for name in plain_fields},
-            "unchecked": list(self.unchecked),
-            "promise": self.promise.value,
-            "batches": self.batches,
-            "rows": self.rows,
-            "impossible": self.impossible,
+            **super()._facts(),
+            **{name: getattr(self, name) for name in computed},
             **{name: _number(getattr(self, name)) for name in ("log_evalue", "log_peak")},
-            "log_line": self.log_line,
-            "since": None if self.since is None else self.since.to_dict(),
-            "findings": [found.to_dict() for found in self.findings],
-            "levels": [own.to_dict() for own in self.levels],
-            "numbers": [
-                {**own.to_dict(), "finding": number_finding(own).value} for own in self.numbers
-            ],
-            "history": [_record(record) for record in self.history],
+            "numbers": [{**own.to_dict(), "finding": number_finding(own)} for own in self.numbers],
+            "history": self._rows(),
             "segments": [_segment(part) for part in self.segments],
-            "waiting": [dict(vars(part)) for part in self.waiting],
-            "withheld": self.withheld,
-            "provenance": None if self.provenance is None else dict(vars(self.provenance)),
             "words": watch_words(self),
         }
 

@@ -62,9 +62,6 @@ class Onset(Result):
     check: str
     label: Any = None
 
-    def _facts(self) -> Mapping[str, Any]:
-        return vars(self)
-
 
 @dataclass(frozen=True)
 class RaisedAlarm(Result):
@@ -84,9 +81,6 @@ class RaisedAlarm(Result):
     batch: int
     log_evalue: float
     since: Onset | None
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "since": None if self.since is None else self.since.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -134,11 +128,7 @@ class WatchFinding(Result):
     rows: int
 
     def _facts(self) -> Mapping[str, Any]:
-        return {
-            **vars(self),
-            "shape": self.shape.value,
-            "where": self.where.formula,
-        }
+        return {**vars(self), "where": self.where.formula}
 
 
 @dataclass(frozen=True)
@@ -259,9 +249,6 @@ class BatchRecord(Result):
         """The evidence after this batch."""
         return exp_of(self.log_evalue)
 
-    def _facts(self) -> Mapping[str, Any]:
-        return vars(self)
-
 
 def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
     """The batches since bets began: all, or those after the last alarm but one."""
@@ -300,9 +287,6 @@ class Segment(Result):
     reference_rows: int
     reference_digest: str
     alarms: tuple[RaisedAlarm, ...] = ()
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "alarms": [alarm.to_dict() for alarm in self.alarms]}
 
 
 FAMILIES = ("overall", "levels")

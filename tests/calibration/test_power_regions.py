@@ -52,10 +52,10 @@ def test_pairs_are_those_of_a_double_loop():
                         expected[str(a & b)] = share
     pilot = points.take(slice(0, 400))
     found = {}
-    for cut in pairs_of(points, pilot):
-        inside = cut.members.toarray()
-        for k, part in enumerate(cut.parts):
-            found[str(part)] = cut.shares[k]
+    for parts, shares, members in pairs_of(points, pilot):
+        inside = members.toarray()
+        for k, part in enumerate(parts):
+            found[str(part)] = shares[k]
             np.testing.assert_array_equal(inside[k], part.rows(pilot))
     assert found == pytest.approx(expected)
     assert any("age missing" in name for name in found)
@@ -88,7 +88,7 @@ def test_more_than_twenty_covariates_are_not_crossed_and_named():
     found = it.detectable(s, dictionary=only, draws=19, simulations=0, rng=0).coverage
     assert (found.uncut, found.uncrossed) == ((), ("x20", "x21"))
     names = {
-        name for cut in pairs_of(s.points, s.points) for part in cut.parts for name in part.names
+        name for parts, *_ in pairs_of(s.points, s.points) for part in parts for name in part.names
     }
     assert names == {f"x{k}" for k in range(20)}
 
@@ -99,7 +99,7 @@ def test_only_the_first_of_very_many_covariates_are_cut():
     s = Sample(rng.random(100) < 0.5, np.full(100, 0.5), x)
     assert left_out(s.points)[0] == ("x60", "x61")
     _, *cuts = cuts_of(s.points, s.points)
-    assert [cut.parts[0].names for cut in cuts] == [{f"x{k}"} for k in range(60)]
+    assert [parts[0].names for parts, _, _ in cuts] == [{f"x{k}"} for k in range(60)]
 
 
 def test_a_check_of_one_pair_has_a_closed_form():

@@ -74,16 +74,11 @@ MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can b
 Block = tuple[IntArray | slice, int, AnyArray]  # rows, number of the block, features (r, rows)
 
 
-@dataclass(frozen=True, eq=False)
-class SharedSums(Additive):
-    """Sums along features that all classes share, (K, r, columns), and diagonals, (K, columns)."""
-
-    forms: FloatArray
-    diagonals: FloatArray
-
-
 class SharedWork(Work):
-    """Residuals of every class along features that all classes share."""
+    """Residuals of every class along features that all classes share.
+
+    Its sums are forms (K, r, columns) and diagonals (K, columns).
+    """
 
     outcome = None
     ranks: tuple[int, ...]
@@ -103,29 +98,30 @@ class SharedWork(Work):
             squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
             place = slice(ends[number], ends[number + 1])
             blocks.append((rows, place, weighted, squares[:, : int(self.with_diagonals)]))
-        return _SharedPartial(SharedSums(forms, diagonals), blocks)
+        return _SharedPartial((forms, diagonals), blocks)
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedPartial:
     """What one chunk contributes, being made."""
 
-    sums: SharedSums
+    sums: tuple[FloatArray, FloatArray]
     blocks: list[tuple[IntArray | slice, slice, AnyArray, AnyArray]]
 
     def of(self, k: int, rows: Rows) -> Summing:
         """What one class puts into its places."""
+        forms, diagonals = self.sums
         targets = [
             (
                 Products(features.T, squares, rows.p[own], own),
-                self.sums.forms[k, place],
-                self.sums.diagonals[k : k + squares.shape[1]],
+                forms[k, place],
+                diagonals[k : k + squares.shape[1]],
             )
             for own, place, features, squares in self.blocks
         ]
         return Summing(targets, self.finished)
 
-    def finished(self) -> SharedSums:
+    def finished(self) -> tuple[FloatArray, FloatArray]:
         return self.sums
 
 
@@ -588,18 +584,17 @@ ScaledPart = tuple[FloatArray, AnyArray, FloatArray, FloatArray]
 
 def _scaled(checks: ClassChecks, outcome: Outcome) -> ScaledChecks:
     """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
-    law, (*banks, joint, contrasts) = checks.law, outcome.works
-    over_pairs = np.square(joint.forms).sum(axis=1) - joint.diagonals
+    law, (*banks, (forms, diagonals), (sums, _)) = checks.law, outcome.works
+    over_pairs = np.square(forms).sum(axis=1) - diagonals
     total = over_pairs.sum(axis=0)
     vectors = np.array(
         [
-            np.square(mixing @ contrasts.forms[:, g]).sum(axis=0)
+            np.square(mixing @ sums[:, g]).sum(axis=0)
             for g, mixing in zip(law.vectors, law.mixing, strict=True)
         ]
     ).reshape(law.vectors.size, total.size)
     vectors = (vectors - law.means[:, None]) / law.sds[:, None]
     a, b, g = law.pairs.T
-    sums = contrasts.forms
     pairs = sums[a, g] - sums[b, g]
     trends = np.flatnonzero(law.level)
     pairs[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])

@@ -33,7 +33,7 @@ from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws, 
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf, step_down, unadjusted_pvalues
 from itrust.data import Everywhere, Predicate, Rows, Sample, all_of, column_of, cut_of
-from itrust.engines import Additive, Drawing, Products, Summing, Work, columns_at_once
+from itrust.engines import Drawing, Products, Summing, Work, columns_at_once
 from itrust.nulls import Rademacher
 from itrust.terms import ColumnName, Features, Inside, Wave
 
@@ -253,14 +253,6 @@ class _Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class FlippedSums(Additive):
-    """F'We for the data and every flip, (Q, 1 + draws), and the products F'WF, (Q, Q)."""
-
-    forms: FloatArray
-    products: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class _Flipping(Work):
     """The pass over the rows: 1 and some features, then these times p (1 - p)."""
 
@@ -295,7 +287,7 @@ class _Flipping(Work):
         products = (weighted @ matrix.T).astype(np.float64)
         forms, none = np.zeros((len(matrix), columns)), np.empty((chunk.n, 0), dtype=matrix.dtype)
         target = Products(weighted.T, none, chunk.p), forms, forms[:0]
-        return Summing([target], lambda: FlippedSums(forms, products))
+        return Summing([target], lambda: (forms, products))
 
 
 def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:
@@ -308,7 +300,7 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
     plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
     work = _Flipping(bank, chosen, np.searchsorted(chosen, plain), bank.unit, bank.outcome)
     size = columns_at_once(prepared.survey, [], work.width)
-    found: list[FlippedSums] = [
+    found = [
         prepared.engine.run(
             prepared.survey,
             [],
@@ -317,9 +309,9 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
         ).works[0]
         for at in range(0, draws, size)
     ]
-    flips = [sums.forms[:, 1:] for sums in found]
-    forms = np.concatenate([found[0].forms[:, :1], *flips], axis=1)
-    return _Flips(work, FlippedSums(forms, found[0].products), functions)
+    (first, products), *_ = found
+    forms = np.concatenate([first[:, :1], *(forms[:, 1:] for forms, _ in found)], axis=1)
+    return _Flips(work, forms, products, functions)
 
 
 def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
@@ -339,7 +331,8 @@ class _Flips:
     """Sums along features for the data and all flips, as they are or beside other features."""
 
     work: _Flipping
-    sums: FlippedSums
+    forms: FloatArray
+    products: FloatArray
     functions: dict[ColumnName, list[int]]
 
     @property
@@ -348,7 +341,7 @@ class _Flips:
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        diagonal = np.diag(self.sums.products)
+        diagonal = np.diag(self.products)
         return np.asarray(np.sqrt(np.where(diagonal > 0, diagonal, 1.0)))
 
     def places(self, features: Iterable[int]) -> list[int]:
@@ -366,19 +359,19 @@ class _Flips:
         """Sums along features less what others explain of them, (r, 1 + draws)."""
         level = [0, 1 + self.work.chosen.size]
         others = list(dict.fromkeys([*level, *others]))
-        sizes, products = self._sizes, self.sums.products
+        sizes, products = self._sizes, self.products
         within = products[np.ix_(others, others)] / np.outer(sizes[others], sizes[others])
         within += RIDGE * np.eye(len(others))
         across = products[np.ix_(others, own)] / sizes[others, None]
         taken = np.linalg.solve(within, across) / sizes[others, None]
-        return np.asarray(self.sums.forms[own] - taken.T @ self.sums.forms[others])
+        return np.asarray(self.forms[own] - taken.T @ self.forms[others])
 
     def log_tails(self, k: int, others: Iterable[int]) -> FloatArray:
         """Minus the log of an entry's tail among flips, beside others, (1 + draws,)."""
         features, scales = self.bank.features_of(k)
         own = self.places(features)
         is_level = not any(self.bank.features.products[at] for at in features)
-        sums = self.sums.forms[own] if is_level else self.beside(own, others)
+        sums = self.forms[own] if is_level else self.beside(own, others)
         return log_tails(sums * scales[:, None])
 
 

@@ -393,7 +393,7 @@ class Summing:
     """What one chunk contributes, being made: products with some columns go to their places."""
 
     targets: Sequence[tuple[Products, AnyArray, AnyArray]]  # with forms and diagonals, by column
-    finished: Callable[[], Additive]
+    finished: Callable[[], Any]  # gives what adds up: arrays, a tuple of them, or `Additive`
 
     @property
     def products(self) -> list[Products]:

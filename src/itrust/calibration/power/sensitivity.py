@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations, islice, product
 from operator import and_
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +92,8 @@ def sobol_points(dimensions: int, count: int, seed: int) -> FloatArray:
 NORMALS = ndtri(sobol_points(BEST_SINGLES, 256, seed=0))
 
 
-class Cut(NamedTuple):
-    """Regions that share no row, (G,), and which rows they have of those that stand for all."""
-
-    parts: list[Predicate]
-    shares: FloatArray
-    members: csr_array  # (G, m)
+# Parts of the rows, their shares, and which pilot rows lie in each, (G, m).
+Cut = tuple[list[Predicate], FloatArray, csr_array]
 
 
 def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
@@ -154,7 +150,7 @@ def _cut(
     kept = np.flatnonzero((counts >= min_share * whole.size) & (standing > 0))
     inside = (np.ones(some.size), (some, np.arange(some.size)))
     members = csr_array(inside, shape=(number + 1, some.size))[kept]
-    return Cut([reduce(and_, parts[k]) for k in kept.tolist()], counts[kept] / whole.size, members)
+    return [reduce(and_, parts[k]) for k in kept.tolist()], counts[kept] / whole.size, members
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,13 +291,13 @@ class Sensitivity:
 
     def _areas(self, cut: Cut) -> Iterator[Area]:
         """Find the checks that see each of some regions best."""
-        inside = cut.members
+        parts, shares, inside = cut
         means = np.asarray(inside.multiply(self.weights).tocsr() @ self.features)  # (G, R)
         few = csr_array(inside[:, : self.known])
         known_rows = np.diff(few.indptr)
         enough = known_rows >= (2 if self.known == self.n else MIN_KERNEL_ROWS)
         singles, forms, kernels = self._best_checks(means, few)
-        for k, (where, share) in enumerate(zip(cut.parts, cut.shares.tolist(), strict=True)):
+        for k, (where, share) in enumerate(zip(parts, shares.tolist(), strict=True)):
             rows = inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64)
             yield Area(
                 where=where,

@@ -208,7 +208,7 @@ def test_clusters_flip_as_one():
     flipped = np.column_stack([residuals, signs * residuals[:, None]]) / bank.unit
     features, _ = bank.features_of(k)
     matrix = np.concatenate([np.ones((1, s.n)), bank.matrix(s.points)[features]])
-    found = flips.sums.forms[[0, *flips.places(features)]]
+    found = flips.forms[[0, *flips.places(features)]]
     np.testing.assert_allclose(found, matrix @ flipped, atol=1e-6)
     assert named(made.result) == {"x1"}
 
@@ -258,6 +258,6 @@ def test_a_cell_that_was_told_is_taken_out_of_its_levels():
 
 
 def test_flips_do_not_depend_on_how_many_are_in_hand(made, monkeypatch):
-    whole = module._flipped(made.prepared, [0, 1], 99, 3).sums.forms
+    whole = module._flipped(made.prepared, [0, 1], 99, 3).forms
     monkeypatch.setattr(module, "columns_at_once", lambda *_: 40)
-    np.testing.assert_allclose(module._flipped(made.prepared, [0, 1], 99, 3).sums.forms, whole)
+    np.testing.assert_allclose(module._flipped(made.prepared, [0, 1], 99, 3).forms, whole)

@@ -51,7 +51,7 @@ class Cell:
     def unit(self, what: object) -> float:
         """A number in [-1, 1] with mean 0, more often near 0: of this set and what is shown of it.
 
-        >>> 0 < Cell(10, 7).unit("rate") == Cell(10, 7).unit("rate") < 1
+        >>> -1 <= Cell(10, 7).unit("rate") == Cell(10, 7).unit("rate") <= 1
         True
         """
         words = _number(f"{self.key} {what}").to_bytes(8, "little")
@@ -132,8 +132,8 @@ def short(value: float, digits: int = DIGITS) -> float:
 def short_pvalue(value: float, alpha: float) -> float:
     """A p-value with one digit, on its side of alpha: more would tell the sum it is made of.
 
-    >>> short_pvalue(0.0234, 0.05), short_pvalue(0.0504, 0.05), short_pvalue(0.0497, 0.04)
-    (0.02, 0.051, 0.05)
+    >>> [round(short_pvalue(p, 0.05), 6) for p in (0.0234, 0.0504)], short_pvalue(0.0497, 0.04)
+    ([0.02, 0.051], 0.05)
     """
     told = short(value, 1)
     return told if (told <= alpha) == (value <= alpha) else alpha * (1 if value <= alpha else 1.02)

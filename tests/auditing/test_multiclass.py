@@ -401,6 +401,7 @@ def test_rows_of_clusters_are_audited_by_the_design(sample):
     assert found.missed.groups is None
     assert np.isnan(found.overall.pvalue)
     assert "not known" in str(found)
+    assert str(found).startswith("800 rows in 80 clusters, 3 classes; ")
     few = {"classes": NAMES, "cluster": np.arange(800) // 200}
     refused = it.audit(it.MulticlassSample(labels, sample.p, rows, **few), draws=199, rng=0)
     assert refused.verdict is it.Verdict.INCONCLUSIVE

@@ -21,7 +21,6 @@ from itrust.render.text.auditing import gate_words as gate_words
 from itrust.render.text.auditing import seen as seen
 from itrust.render.text.auditing import step_words as step_words
 from itrust.render.text.auditing import summary_of as summary_of
-from itrust.render.text.auditing import task_line as task_line
 from itrust.render.text.auditing import verdict_line as verdict_line
 from itrust.render.text.balance import resemblance_warnings as resemblance_warnings
 from itrust.render.text.comparisons import drift_sentence as drift_sentence
@@ -31,7 +30,6 @@ from itrust.render.text.tasks import task_sentence as task_sentence
 from itrust.render.text.tasks import task_title as task_title
 from itrust.render.text.validation import validation_sentence as validation_sentence
 from itrust.render.text.verdict import action_of as action_of
-from itrust.render.text.verdict import class_words as class_words
 from itrust.render.text.verdict import evidence_words as evidence_words
 from itrust.render.text.verdict import sentence_of as sentence_of
 from itrust.render.text.watch import watch_gate_words as watch_gate_words

@@ -97,7 +97,6 @@ def summary_markdown(
     ]
     parts = shown_parts(audit)
     shown = [(spelt(where), rows_of(own), *bias_and_interval(own)) for where, own in parts]
-    clusters = "" if audit.classes else by_cluster(audit)
     notes = list(more(len(parts) - MAX_PARTS))
     hidden = audit.withheld
     if hidden is not None and hidden.shown:
@@ -113,7 +112,9 @@ def summary_markdown(
                 Sentence(f"{audit.sentence} {audit.action}"),
                 *margins,
                 Sentence(numbers_of(audit.tasks)),
-                Sentence(f"{audit.n:,} rows of {name}{clusters}, judged on {judged_on(audit)}."),
+                Sentence(
+                    f"{audit.n:,} rows of {name}{by_cluster(audit)}, judged on {judged_on(audit)}."
+                ),
                 Table(("check", "outcome", "found"), checks),
                 Table(("shown to be miscalibrated", "rows", "bias", "interval"), shown[:MAX_PARTS]),
                 *map(Sentence, notes),

@@ -163,20 +163,20 @@ def summary_of(audit: Audit) -> str:
     ends = mean.lower, mean.upper
     predicted, observed = (rounded(value, *ends) for value in (mean.predicted, mean.observed))
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
-    size = f"{bias} ({lower} to {upper})"
-    if audit.classes:
-        return (
-            f"{counted(audit.n, 'row')}, {len(audit.classes)} classes; the class with the largest "
-            f"probability is right in {observed}, by its probability in {predicted}: difference "
-            f"{size}"
-        )
     rows = counted(audit.n, "row")
     if audit.rows_available != audit.n:
         rows = f"{audit.n:,} random ones of {counted(audit.rows_available, 'row')}"
     weighted = "" if audit.sample.weights is None else ", weighted"
+    rows += f"{by_cluster(audit, freedom=False)}{weighted}"
+    if audit.classes:
+        return (
+            f"{rows}, {len(audit.classes)} classes; the class with the largest probability is "
+            f"right in {observed}, by its probability in {predicted}: difference {bias} "
+            f"({lower} to {upper})"
+        )
     return (
-        f"{rows}{by_cluster(audit, freedom=False)}{weighted}; mean prediction {predicted}, "
-        f"observed rate {observed}: overall bias {size}"
+        f"{rows}; mean prediction {predicted}, observed rate {observed}: overall bias {bias} "
+        f"({lower} to {upper})"
     )
 
 
@@ -301,12 +301,11 @@ def _groups(table: GroupTable) -> list[Block]:
 
 def _rows(audit: Audit) -> list[str]:
     """How many rows, on what they were judged, and what was made from random ones only."""
-    design = "" if audit.classes else by_cluster(audit)
     chosen = ""
     if audit.rows_available > audit.n:
         chosen = f" at random from {audit.rows_available:,} rows,"
-    lines = [f"{audit.n:,}{design},{chosen} judged on {judged_on(audit)}"]
-    if audit.rows_at_hand != audit.n:
+    lines = [f"{audit.n:,}{by_cluster(audit)},{chosen} judged on {judged_on(audit)}"]
+    if not audit.classes and audit.rows_at_hand != audit.n:
         charts = "reliability by group, curves, maps, " if audit.charts.computed else ""
         searched = f"slices searched in {audit.rows_at_hand:,} random rows and judged on all others"
         others = f"{charts}what could have been missed and the checks of assumptions"

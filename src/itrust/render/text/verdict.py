@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import singledispatch
 from typing import Any
 
 from itrust._core import (
     Setting,
     counted,
     in_door_words,
-    rounded,
     rounded_up,
     shown_name,
     signed_in,
@@ -28,7 +26,7 @@ from itrust.auditing import (
 from itrust.bias import PartBias
 from itrust.calibration import Clustering, Coverage, Finding, Refusal, TakenFor
 from itrust.data import Everywhere, Predicate
-from itrust.render.text.tasks import task_title
+from itrust.render.text.tasks import task_title, task_values
 from itrust.tasks import TaskResult
 
 MANY_NAMES = 6
@@ -377,15 +375,32 @@ def in_words(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
-@singledispatch
 def evidence_words(item: Any, tolerance: float = 0.0) -> str:
     """Say what one piece of evidence shows."""
-    del tolerance
-    raise TypeError(f"nothing says how a {type(item).__name__} reads as evidence")
+    match item:
+        case PartBias():
+            return _part_words(item, tolerance)
+        case MeanBias():
+            return f"{_at_least(item.at_least, item.lower, item.upper)} on average over all rows"
+        case PointBias():
+            return _point_words(item)
+        case TaskResult():
+            plugin, labels = task_values(item)
+            values = f"{plugin} with probabilities, {labels} with labels (p = {item.pvalue:.3g})"
+            return f"{task_title(item)} is {values}"
+        case ImpossibleLabels():
+            return f"{counted(item.count, 'label')} that the model called impossible came true"
+        case ClassEvidence(name, inner):
+            told = evidence_words(inner, tolerance)
+            if name is None or isinstance(inner, TakenFor):
+                return told
+            between = "" if isinstance(inner, Finding) else "is "
+            lead = "for " if isinstance(inner, Finding) else ""
+            return f"{lead}{class_words(name)} {between}{told}"
+    return str(item)  # findings and pairs of classes
 
 
-@evidence_words.register
-def _part_words(item: PartBias, tolerance: float = 0.0) -> str:
+def _part_words(item: PartBias, tolerance: float) -> str:
     ends = item.lower, item.upper
     likely, bias = (_size(size, *ends) for size in (item.estimate(tolerance), item.bias))
     # Tables and pictures have the bias as it is seen; what is singled out tends to look too large.
@@ -395,51 +410,15 @@ def _part_words(item: PartBias, tolerance: float = 0.0) -> str:
     return f"{_at_least(item.at_least, *ends)} where {item.where} ({size})"
 
 
-@evidence_words.register
-def _mean_words(item: MeanBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    return f"{_at_least(item.at_least, item.lower, item.upper)} on average over all rows"
-
-
-@evidence_words.register
-def _point_words(item: PointBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
+def _point_words(item: PointBias) -> str:
     at = ", ".join(f"{own.name} {own.shown}" for own in item.coordinates)
     near = ", ".join(part for part in (at, f"prediction {item.prediction:.2f}") if part)
     told = f"{_at_least(item.at_least, item.lower, item.upper)} near {near}"
     if item.bias is None:
         return told
-    size = math.copysign(1, item.at_least) * item.bias
+    size = math.copysign(1, item.at_least) * item.bias  # below 0 if it is of the other sign
     likely = signed_in(size, item.lower, item.upper).removeprefix("+")
     return f"{told} (estimate {likely}, from the half of the rows that did not choose the place)"
-
-
-@evidence_words.register
-def _task_words(item: TaskResult, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    ends = item.lower, item.upper
-    return (
-        f"{task_title(item)} is {rounded(item.plugin, *ends)} with probabilities, "
-        f"{rounded(item.from_labels, *ends)} with labels (p = {item.pvalue:.3g})"
-    )
-
-
-@evidence_words.register(Finding)
-@evidence_words.register(TakenFor)
-def _finding_words(item: Finding | TakenFor, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    return str(item)
-
-
-@evidence_words.register
-def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    return f"{counted(item.count, 'label')} that the model called impossible came true"
-
-
-@evidence_words.register
-def _class_words(item: ClassEvidence, tolerance: float = 0.0) -> str:
-    told = evidence_words(item.item, tolerance)
-    if item.name is None or isinstance(item.item, TakenFor):
-        return told
-    if isinstance(item.item, Finding):
-        return f"for {class_words(item.name)} {told}"
-    return f"{class_words(item.name)} is {told}"
 
 
 def class_words(name: object) -> str:

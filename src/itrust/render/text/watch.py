@@ -42,10 +42,6 @@ ACTION = (
     "look at the findings, audit the rows{since}, and recalibrate or replace the model; then begin "
     "a new segment, which keeps this history"
 )
-TOP_LABEL = (
-    "of several classes: how often the label is the class with the largest probability, and the "
-    "mean of that probability"
-)
 TITLES = {
     "findings": "WHAT CARRIES THE EVIDENCE",
     "numbers": "YOUR NUMBERS SO FAR",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -25,22 +25,16 @@ def in_pandas(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-class Result:
-    """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
+class WithFacts:
+    """Values with names, some of which follow from others."""
 
-    A subclass gives its facts (`_facts`) and, where it is a table, its rows (`_rows`). Words and
-    pictures stand in `itrust.render`, the one place to which results look down.
-    """
+    _derived: ClassVar[tuple[str, ...]] = ()  # properties that are facts, too
 
     def _facts(self) -> Mapping[str, Any]:
-        """All that was found, by name: of a dataclass, by default its fields."""
+        """All that was found, by name; of a dataclass, its fields and what follows from them."""
         this: Any = self
-        return {own.name: getattr(this, own.name) for own in fields(this)}
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        """The result as rows of a table; by default one row of all that is a single value."""
-        single = str | int | float | bool | None
-        return [{k: v for k, v in self.to_dict().items() if isinstance(v, single)}]
+        names = [own.name for own in fields(this)]
+        return {name: getattr(this, name) for name in (*names, *self._derived)}
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -52,6 +46,19 @@ class Result:
         """
         facts: dict[str, Any] = plain(self._facts())
         return facts
+
+
+class Result(WithFacts):
+    """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
+
+    A subclass gives its facts (`_facts`), if they are not its fields, and, where it is a table, its
+    rows (`_rows`). Words and pictures stand in `itrust.render`, to which alone results look down.
+    """
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """The result as rows of a table; by default one row of all that is a single value."""
+        single = str | int | float | bool | None
+        return [{k: v for k, v in self.to_dict().items() if isinstance(v, single)}]
 
     def to_arrow(self) -> pa.Table:
         """Give the result as a table.

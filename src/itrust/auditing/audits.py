@@ -337,7 +337,6 @@ class Audit(Result):
         )
 
         several = bool(self.classes)
-        recalibration, comparison = self.recalibration, self.comparison
         validation = None
         if self.validation is not None:
             validation = {**self.validation.to_dict(), "sentence": validation_sentence(self)}
@@ -354,7 +353,7 @@ class Audit(Result):
             "n": self.n,
             "rows_at_hand": self.rows_at_hand,
             "rows_available": self.rows_available,
-            "design": self.sample.design.to_dict(),
+            "design": self.sample.design,
             "classes": [str(name) for name in self.classes],
             "shown_classes": [str(name) for name in self.shown_classes],
             "family": FAMILY if several else None,
@@ -370,11 +369,11 @@ class Audit(Result):
             "tolerance": self.tolerance,
             "draws": self.draws,
             "seed": self.seed,
-            "overall": self.overall.to_dict(),
+            "overall": self.overall,
             "test": {**self._test_facts(), "about_findings": about},
             "missed": missed,
             "parts": [self._part_facts(part) for part in self.parts],
-            "pairs": None if self.pairs is None else self.pairs.to_dict(),
+            "pairs": self.pairs,
             "tasks": [
                 {
                     **task.to_dict(),
@@ -384,16 +383,14 @@ class Audit(Result):
                 }
                 for task in self.tasks
             ],
-            "autocorrelation": {
-                name: dict(vars(found)) for name, found in self.autocorrelation.items()
-            },
+            "autocorrelation": {n: vars(found) for n, found in self.autocorrelation.items()},
             "validation": validation,
-            "resemblance": None if self.resemblance is None else self.resemblance.to_dict(),
+            "resemblance": self.resemblance,
             "robustness": overturning_facts(self),
-            "comparison": None if comparison is None else comparison.to_dict(),
-            "recalibration": None if recalibration is None else recalibration.to_dict(),
-            "provenance": None if self.provenance is None else dict(vars(self.provenance)),
-            "withheld": None if self.withheld is None else self.withheld.to_dict(),
+            "comparison": self.comparison,
+            "recalibration": self.recalibration,
+            "provenance": None if self.provenance is None else vars(self.provenance),
+            "withheld": self.withheld,
         }
 
     def _evidence_facts(self, item: Evidence) -> dict[str, Any]:
@@ -430,25 +427,12 @@ class Audit(Result):
             "rows": part.rows,
             "statistic": test.statistic,
             "pvalue": test.pvalue,
-            "mean": part.mean.to_dict(),
+            "mean": part.mean,
             "ece": part.ece,
-            "curve": dict(vars(part.curve)),
+            "curve": vars(part.curve),
             "findings": [str(finding) for finding in test.evidence(self.alpha)],
             "diagnosis": found,
-            "charts": None if part.charts is None else self._chart_facts(part, part.charts),
-        }
-
-    def _chart_facts(self, part: OutcomePart, charts: Charts) -> dict[str, Any]:
-        """Every number of the charts in one place, those that other parts hold, too."""
-        by_covariate: dict[str, list[Any]] = {}
-        for group in part.diagnosis.groups or ():
-            by_covariate.setdefault(group.names[0], []).append(group.to_dict())
-        return {
-            "reliability": dict(vars(part.curve)),
-            "groups": [
-                {"name": name, "groups": own[:MAX_BARS]} for name, own in by_covariate.items()
-            ],
-            **charts.to_dict(),
+            "charts": part.charts and {**_bars(part), **part.charts.to_dict()},
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -507,6 +491,15 @@ class Audit(Result):
     def __repr__(self) -> str:
         several = f", {len(self.classes)} classes" if self.classes else ""
         return f"<Audit: {self.verdict.value}, n {self.n:,}{several}>"
+
+
+def _bars(part: OutcomePart) -> dict[str, Any]:
+    """Numbers of charts that other parts hold: the reliability curve and groups by covariate."""
+    by_covariate: dict[str, list[Any]] = {}
+    for group in part.diagnosis.groups or ():
+        by_covariate.setdefault(group.names[0], []).append(group)
+    bars = [{"name": name, "groups": own[:MAX_BARS]} for name, own in by_covariate.items()]
+    return {"reliability": vars(part.curve), "groups": bars}
 
 
 TABLE = (

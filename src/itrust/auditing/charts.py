@@ -15,8 +15,8 @@ from itrust._core import (
     AnyArray,
     BoolArray,
     FloatArray,
+    WithFacts,
     counted,
-    plain,
     progress_bar,
     smallest_tickets,
     tickets,
@@ -51,7 +51,7 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
-class NullChart:
+class NullChart(WithFacts):
     """What redrawn labels give, in bars, and what the data gave.
 
     Attributes
@@ -112,7 +112,7 @@ class NullChart:
 
 
 @dataclass(frozen=True)
-class HistogramChart:
+class HistogramChart(WithFacts):
     """How many rows have which prediction.
 
     Attributes
@@ -175,7 +175,7 @@ def histogram_edges(low: float, high: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityLine:
+class ReliabilityLine(WithFacts):
     """The reliability curve of one group.
 
     Attributes
@@ -198,21 +198,20 @@ class ReliabilityLine:
     rows: int
     curve: ReliabilityCurve
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all numbers, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The group in words, and the curve bin by bin.
-        """
+    def _facts(self) -> dict[str, Any]:
         bins = {name: _rounded(part) for name, part in vars(self.curve).items()}
-        told = {"by": self.by, "group": self.group, "rows": self.rows, "curve": bins}
-        return dict(plain(told))
+        return {"by": self.by, "group": self.group, "rows": self.rows, "curve": bins}
+
+
+class _WithRows(WithFacts):
+    """What knows its rows, which no file tells."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "where"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChartPoints:
+class ChartPoints(_WithRows):
     """Bias at the points of a curve or in the cells of a map.
 
     Attributes
@@ -289,7 +288,7 @@ class CurveLine(ChartPoints):
 
 
 @dataclass(frozen=True)
-class CurveChart:
+class CurveChart(WithFacts):
     """Bias along one covariate: all rows first, then every group.
 
     A group without any position that has enough of its rows nearby has no line.
@@ -313,7 +312,7 @@ class CurveChart:
 
 
 @dataclass(frozen=True)
-class MapSide:
+class MapSide(_WithRows):
     """One axis of a map.
 
     Attributes
@@ -352,7 +351,7 @@ class MapChart(ChartPoints):
 
 
 @dataclass(frozen=True)
-class Charts:
+class Charts(WithFacts):
     """Everything that the charts of an audit show, besides its reliability curve and groups.
 
     The audit computes and keeps them, so that a page only has to draw, and `to_dict` has them all.
@@ -389,35 +388,9 @@ class Charts:
     def __repr__(self) -> str:
         return f"<Charts: {counted(len(self.curves), 'curve')}, {counted(len(self.maps), 'map')}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all numbers, ready for JSON.
-
-        Returns
-        -------
-        dict
-            "null", "curves", "maps", "histogram" and "reliability_by_group" as lists of numbers
-            and texts.
-        """
-        return {
-            "null": None if self.null is None else plain(vars(self.null)),
-            "curves": [
-                plain({**vars(curve), "parts": [_values(part) for part in curve.parts]})
-                for curve in self.curves
-            ],
-            "maps": [
-                plain({**vars(chart), "across": _values(chart.across), "up": _values(chart.up)})
-                for chart in self.maps
-            ],
-            "histogram": None if self.histogram is None else plain(vars(self.histogram)),
-            "reliability_by_group": [line.to_dict() for line in self.by_group],
-            "rows": self.rows,
-            "computed": self.computed,
-            "undrawn": list(self.undrawn),
-        }
-
-
-def _values(part: CurveLine | MapSide) -> dict[str, Any]:
-    return {name: value for name, value in vars(part).items() if name != "where"}
+    def _facts(self) -> dict[str, Any]:
+        facts = {name: value for name, value in vars(self).items() if name != "by_group"}
+        return facts | {"reliability_by_group": self.by_group}
 
 
 def charts_of(

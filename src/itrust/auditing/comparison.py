@@ -15,11 +15,11 @@ from itrust._core import (
     InputError,
     Result,
     Rng,
+    WithFacts,
     as_seed,
     checked_reach,
     counted,
     did_you_mean,
-    plain,
 )
 from itrust.auditing.arguments import at_hand, known_names
 from itrust.auditing.stages import model_steps, shown_steps
@@ -52,7 +52,7 @@ from itrust.tasks import (
 
 
 @dataclass(frozen=True, eq=False)
-class ModelReport:
+class ModelReport(WithFacts):
     """What was found about one of several models.
 
     Attributes
@@ -88,26 +88,13 @@ class ModelReport:
         scores = f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, p {self.test.pvalue:.3g}"
         return f"<ModelReport: {self.name}, {scores}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Scores, statistic and p-value of the test, and the tasks.
-        """
-        numbers = ("accuracy", "brier", "log_loss", "ece", "smooth_ece")
-        return {
-            "name": self.name,
-            **{name: getattr(self, name) for name in numbers},
-            "statistic": self.test.statistic,
-            "pvalue": self.test.pvalue,
-            "tasks": [task.to_dict() for task in self.tasks],
-        }
+    def _facts(self) -> dict[str, Any]:
+        test = {"statistic": self.test.statistic, "pvalue": self.test.pvalue}
+        return {name: value for name, value in vars(self).items() if name != "test"} | test
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(WithFacts):
     """First model minus second, on the same rows.
 
     Attributes
@@ -140,17 +127,8 @@ class Difference:
         """Whether the interval excludes 0."""
         return self.lower > 0 or self.upper < 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Every attribute but the task by name; None where there is no number.
-        """
-        facts: dict[str, Any] = plain(vars(self))
-        facts.pop("task")
-        return facts
+    def _facts(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "task"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,16 +164,6 @@ class Comparison(Result):
                 return model
         known = [model.name for model in self.models]
         raise InputError(f"there is no model {name!r}; {did_you_mean(name, known)}")
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "models": [model.to_dict() for model in self.models],
-            "differences": [part.to_dict() for part in self.differences],
-            "alpha": self.alpha,
-            "n": self.n,
-            "draws": self.draws,
-            "seed": self.seed,
-        }
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []

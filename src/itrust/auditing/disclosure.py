@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from itrust._core import BoolArray
+from itrust._core import BoolArray, WithFacts
 from itrust.auditing.charts import (
     CurveChart,
     CurveLine,
@@ -87,7 +87,7 @@ STEPS = 20
 
 
 @dataclass(frozen=True)
-class Withheld:
+class Withheld(WithFacts):
     """What disclosure control did to an audit.
 
     Attributes
@@ -112,15 +112,8 @@ class Withheld:
     tasks: int
     shown: int
 
-    def to_dict(self) -> dict[str, int]:
-        """Give the counts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Every attribute but the seed, which has to stay secret.
-        """
-        return {name: value for name, value in vars(self).items() if name != "seed"}
+    def _facts(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "seed"}  # secret
 
 
 def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:

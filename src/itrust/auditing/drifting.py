@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from itrust._core import InputError, Result, checked_alpha, listed, plain
+from itrust._core import InputError, Result, WithFacts, checked_alpha, listed
 from itrust.auditing.comparison import LOSSES, loss_error
 from itrust.bias import GroupBias
 from itrust.data import Predicate, Sample
@@ -74,7 +74,7 @@ class NotCompared(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class Change(WithFacts):
     """One value in two audits: the second less the first.
 
     Attributes
@@ -129,23 +129,9 @@ class Change:
         named = self.where if self.where is not None else self.task
         return "" if named is None else str(named)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Every attribute, and "name" and "difference"; None where there is no number.
-        """
-        facts = {
-            **vars(self),
-            "where": None if self.where is None else self.where.to_dict(),
-            "task": None if self.task is None else str(self.task),
-            "name": self.name,
-            "difference": self.difference,
-        }
-        found: dict[str, Any] = plain(facts)
-        return found
+    def _facts(self) -> dict[str, Any]:
+        task = None if self.task is None else str(self.task)
+        return {**vars(self), "task": task, "name": self.name, "difference": self.difference}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

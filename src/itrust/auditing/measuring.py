@@ -33,17 +33,14 @@ from itrust.auditing.parts import (
     multiplied,
 )
 from itrust.auditing.stages import Stage
-from itrust.auditing.sums import OverallPart, ValidationPart, overall_of, validation_of
+from itrust.auditing.sums import OverallBins, SummingPart, overall_of, partition_of, validation_of
 from itrust.bias import (
     MAX_GROUPS,
     GroupTable,
-    LocalBias,
     PlacesPart,
     Question,
     Redraws,
-    bias_slices,
     group_plan,
-    local_bias,
     local_plan,
     slice_plan,
     slices_of,
@@ -176,15 +173,14 @@ def measured_together(
     slices = None if extract.is_all else slice_plan(redraws["judged"])
     sets = [plan.places for plan in (local, groups, slices) if plan is not None]
     numbers = task_part(redraws["all"], [prevalence(), *tasks])
-    overall = OverallPart(bare, survey.unit)
-    printed = None
+    bins, cuts = OverallBins.of(bare), None
     if settings.validation and not extract.is_all:
-        printed = ValidationPart(bare, survey.unit, settings.grades)
+        cuts = partition_of(bare.some, settings)
     parts: list[Any] = [
-        overall,
+        SummingPart(bins, survey.unit),
         numbers,
         PlacesPart.of(sets, extract.n, draws, seed, survey.unit),
-        *([] if printed is None else [printed]),
+        *([] if cuts is None else [SummingPart(cuts, survey.unit)]),
         Scoring(alone, null),
         *([Scoring(given, null)] if names else []),
     ]
@@ -194,10 +190,9 @@ def measured_together(
     sums, drawn, averages, *scored = found
     begin(Stage.FINDINGS)
     validation = None
-    if printed is not None:
-        validation = printed.validated(scored.pop(0), alpha, draws, seed)
-    elif settings.validation:
-        validation = validation_of(extract.some, alpha, draws, seed, settings.grades)
+    if settings.validation:
+        tally = None if cuts is None else scored.pop(0)
+        validation = validation_of(bare.some if cuts else extract.some, settings, cuts, tally)
     of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)
     made = of_alone
     if names:
@@ -223,7 +218,7 @@ def measured_together(
         missed=missed,
         tasks=tuple(results),
         n=extract.n,
-        histogram=overall.histogram(sums),
+        histogram=HistogramChart.of_counts(bins.bars, sums.counts),
         validation=validation,
     )
 
@@ -237,11 +232,6 @@ def measured_by_design(
     begin: Begin,
 ) -> Measured:
     """Measure rows of a design, part by part."""
-    common: dict[str, Any] = {
-        "alpha": settings.alpha,
-        "draws": settings.draws,
-        "rng": settings.seed,
-    }
     drawing: dict[str, Any] = {"draws": settings.draws, "rng": settings.seed}
     begin(Stage.OVERALL)
     bare = judged.with_columns(())
@@ -249,9 +239,8 @@ def measured_by_design(
     if judged.columns:
         begin(Stage.GIVEN)
         made = prepared_test(judged, **drawing, engine=engine)
-    (rate,) = evaluate_tasks(bare, [prevalence()], **common)
     overall = Overall(
-        mean=MeanBias.of(rate),
+        mean=_mean(bare, settings),
         statistic=alone.result.statistic,
         pvalue=float(np.maximum(alone.result.pvalue, made.result.pvalue)),
         unadjusted_pvalue=alone.result.pvalue,
@@ -262,38 +251,29 @@ def measured_by_design(
     )
     begin(Stage.MISSED)
     missed = _missed(judged, made, settings.alpha)
-    begin(Stage.LOCAL)
-    bias: LocalBias = local_bias(judged, **common)
-    few = [column.name for column in judged.columns if _has_groups(column)]
-    begin(Stage.PARTS, 2 if few else 1)
-    groups = None
-    if few:
-        groups = _groups_planned(Redraws.of(judged, **common), few).made()
-    slices = bias_slices(judged, **common)
+    begin(Stage.PARTS)
+    diagnosis = _diagnosis(judged, settings)
     if tasks:
         begin(Stage.TASKS)
     return Measured.of_one(
         sample,
         int(sample.y.sum()),
         made.result,
-        Diagnosis.of(bias, groups, slices),
+        diagnosis,
         overall=overall,
         missed=missed,
-        tasks=evaluate_tasks(sample, tasks, **common),
+        tasks=evaluate_tasks(sample, tasks, alpha=settings.alpha, **drawing),
         n=sample.n,
         histogram=HistogramChart.of(sample.p),
-        validation=validation_of(
-            sample, settings.alpha, settings.draws, settings.seed, settings.grades
-        )
-        if settings.validation
-        else None,
+        validation=validation_of(sample, settings) if settings.validation else None,
     )
 
 
-def _groups_planned(redraws: Redraws, names: Sequence[str]) -> Question[GroupTable]:
+def _groups_planned(
+    redraws: Redraws, names: Sequence[str], levels: int = GROUP_LEVELS
+) -> Question[GroupTable]:
     """The values of each covariate; of a category with many levels the most frequent ones."""
-    most = MAX_GROUPS // len(names) - 1  # rows without a value are a group, too
-    most = max(min(GROUP_LEVELS, most), 1)
+    most = max(min(levels, MAX_GROUPS // len(names) - 1), 1)  # rows without a value are a group
     return group_plan(redraws, tuple(names), crossings=False, most=most)
 
 
@@ -405,7 +385,7 @@ def _class_parts(
 
 
 def _mean(sample: Sample, settings: AuditDraws) -> MeanBias:
-    """Mean prediction beside the rate, for all classes at once."""
+    """Mean prediction beside the rate, for all outcomes at once."""
     (rate,) = evaluate_tasks(
         sample.with_columns(()),
         [prevalence()],
@@ -419,22 +399,23 @@ def _mean(sample: Sample, settings: AuditDraws) -> MeanBias:
 
 
 def _diagnosis(sample: Sample, settings: AuditDraws) -> Diagnosis:
-    """Local bias, groups and slices of one class, with its share of alpha."""
+    """Local bias, groups and slices of one outcome, with its share of alpha."""
+    several = settings.outcomes > 1
     redraws = Redraws.of(
         sample, alpha=settings.share, draws=settings.draws_of_one, rng=settings.seed
     )
-    most = min(POINTS, max(FEWEST_POINTS, MOST_POINTS // settings.outcomes))
-    at_hand = redraws.sample
-    rows = smallest_tickets(tickets(0, at_hand.n), min(most, at_hand.n))
-    points = at_hand if rows.size == at_hand.n else at_hand.take(np.sort(rows))
+    points = None
+    if several:
+        most = min(POINTS, max(FEWEST_POINTS, MOST_POINTS // settings.outcomes))
+        points = redraws.sample
+        if points.n > most:
+            points = points.take(np.sort(smallest_tickets(tickets(0, points.n), most)))
     bias = local_plan(redraws, points).made()
-    groups: GroupTable | None = None
-    names = [column.name for column in sample.columns]
-    if names:
-        levels = max(min(CLASS_GROUP_LEVELS, MAX_GROUPS // len(names) - 1), 1)
-        groups = group_plan(redraws, tuple(names), crossings=False, most=levels).made()
+    names = [column.name for column in sample.columns if several or _has_groups(column)]
+    levels = CLASS_GROUP_LEVELS if several else GROUP_LEVELS
+    groups = _groups_planned(redraws, names, levels).made() if names else None
     found = Diagnosis.of(bias, groups, slices_of(redraws))
-    return multiplied(found, settings.outcomes, settings.alpha)
+    return multiplied(found, settings.outcomes, settings.alpha) if several else found
 
 
 def _classes_overall(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from itrust._core import WithFacts
 from itrust.data import Sample
 from itrust.engines import EngineChoice
 from itrust.overturn import (
@@ -47,7 +48,7 @@ class Untold(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Overturning:
+class Overturning(WithFacts):
     """What would overturn an audit.
 
     Attributes
@@ -126,24 +127,6 @@ class Overturning:
             What "more than" is said of.
         """
         return KINDS[kind].end
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes.
-        """
-        return {
-            "untold": None if self.untold is None else self.untold.value,
-            "rows": self.rows,
-            "draws": self.draws,
-            "checks": self.checks,
-            "violations": [found.to_dict() for found in self.violations],
-            "prudence": None if self.prudence is None else self.prudence.to_dict(),
-            "numbers": [found.to_dict() for found in self.numbers],
-        }
 
 
 def overturning_of(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from itrust._core import AnyArray, FloatArray, IntArray, Result, plain
+from itrust._core import AnyArray, FloatArray, IntArray, Result, WithFacts
 from itrust.bias import GroupBias, near_end
 from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, MulticlassSample, Predicate, design_variance
@@ -23,7 +23,7 @@ MAX_PLACES = 40  # groups with two classes that are off, which are kept
 
 
 @dataclass(frozen=True)
-class PairBias:
+class PairBias(WithFacts):
     """Rows of one class and the probability that they give to another.
 
     Attributes
@@ -72,20 +72,13 @@ class PairBias:
         """Whether the interval excludes 0."""
         return self.pvalue <= self.alpha
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes, and "bias" and "at_least"; classes as text.
-        """
-        found: dict[str, Any] = plain({**vars(self), "bias": self.bias, "at_least": self.at_least})
-        return {**found, "label": str(self.label), "taken_for": str(self.taken_for)}
+    def _facts(self) -> dict[str, Any]:
+        facts = {**vars(self), "bias": self.bias, "at_least": self.at_least}
+        return {**facts, "label": str(self.label), "taken_for": str(self.taken_for)}
 
 
 @dataclass(frozen=True)
-class PairGroup:
+class PairGroup(WithFacts):
     """A group of rows where probability of one class should have gone to another.
 
     There the first class is shown to be too high and the second too low, both adjusted for all
@@ -118,16 +111,9 @@ class PairGroup:
     at_least: float
     pvalue: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes; classes and the group as text.
-        """
-        found: dict[str, Any] = plain({**vars(self), "where": str(self.where)})
-        return {**found, "label": str(self.label), "taken_for": str(self.taken_for)}
+    def _facts(self) -> dict[str, Any]:
+        texts = ("label", "taken_for", "where")
+        return {**vars(self), **{name: str(getattr(self, name)) for name in texts}}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,9 +187,9 @@ class ClassMatrix(Result):
             "rows": [None if rows < 0 else int(rows) for rows in self.rows],
             "given": self.given,
             "expected": self.expected,
-            "pairs": [pair.to_dict() for pair in self.pairs],
+            "pairs": self.pairs,
             "shown": len(self.shown),
-            "places": [place.to_dict() for place in self.places],
+            "places": self.places,
             "alpha": self.alpha,
             "draws": self.draws,
             "seed": self.seed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from itrust._core import plain, signed
+from itrust._core import WithFacts, signed
 from itrust.auditing.charts import Charts
 from itrust.bias import GroupBias, GroupTable, LocalBias, PartBias, Slice, SliceTable, near_end
 from itrust.calibration import (
@@ -31,7 +31,7 @@ SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
 
 
 @dataclass(frozen=True)
-class MeanBias:
+class MeanBias(WithFacts):
     """The mean prediction beside the rate of positive labels.
 
     Attributes
@@ -55,6 +55,7 @@ class MeanBias:
     upper: float
     pvalue: float
     alpha: float
+    _derived = ("bias", "at_least")
 
     @classmethod
     def of(cls, found: TaskResult) -> MeanBias:
@@ -88,19 +89,9 @@ class MeanBias:
         """Whether the interval excludes 0."""
         return self.pvalue <= self.alpha
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes, and "bias" and "at_least".
-        """
-        return {**vars(self), "bias": self.bias, "at_least": self.at_least}
-
 
 @dataclass(frozen=True, eq=False)
-class Overall:
+class Overall(WithFacts):
     """Overall calibration, whatever the covariates; the paper calls it reliance.
 
     Calibration given covariates implies it, so the two are one closed test: overall calibration
@@ -161,20 +152,9 @@ class Overall:
         """
         return self.pvalue <= alpha or (self.test is not None and self.test.impossible > 0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The mean, both p-values, the scores and the reliability curve.
-        """
-        names = ("statistic", "pvalue", "unadjusted_pvalue", *SCORES)
-        return {
-            "mean": self.mean.to_dict(),
-            **{name: getattr(self, name) for name in names},
-            "curve": dict(vars(self.curve)),
-        }
+    def _facts(self) -> dict[str, Any]:
+        names = ("mean", "statistic", "pvalue", "unadjusted_pvalue", *SCORES)
+        return {name: getattr(self, name) for name in names} | {"curve": vars(self.curve)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,7 +212,7 @@ class Unknown(StrEnum):
 
 
 @dataclass(frozen=True)
-class GroupPower:
+class GroupPower(WithFacts):
     """How small a bias of one class the intervals of groups would have shown.
 
     One computation for all classes: the variance of redrawn labels in each group and Bonferroni's
@@ -268,21 +248,13 @@ class GroupPower:
     min_rows: int
     power: float = 0.8
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes; class and group as text.
-        """
+    def _facts(self) -> dict[str, Any]:
         where = None if self.where is None else str(self.where)
-        found: dict[str, Any] = plain({**vars(self), "where": where})
-        return {**found, "name": str(self.name)}
+        return {**vars(self), "where": where, "name": str(self.name)}
 
 
 @dataclass(frozen=True, eq=False)
-class Missed:
+class Missed(WithFacts):
     """What the audit could have missed; the paper calls it confidence.
 
     Attributes
@@ -311,26 +283,9 @@ class Missed:
             return self.groups.shift
         return math.inf if self.detectable is None else self.detectable.worst.shift
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            "detectable", "hoeffding_bound", "unknown" and "groups".
-        """
-        found = None if self.detectable is None else self.detectable.to_dict()
-        reason = None if self.unknown is None else self.unknown.value
-        return {
-            "detectable": found,
-            "hoeffding_bound": self.hoeffding_bound,
-            "unknown": reason,
-            "groups": None if self.groups is None else self.groups.to_dict(),
-        }
-
 
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(WithFacts):
     """Where, for whom and by how much the model is miscalibrated.
 
     Attributes
@@ -389,19 +344,8 @@ class Diagnosis:
         parts: list[PartBias] = [*self.shown_groups, *self.slices.confirmed]
         return tuple(sorted(parts, key=lambda part: -abs(part.at_least)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            "local_bias", "groups" and "slices".
-        """
-        return {
-            "local_bias": self.bias.to_dict(),
-            "groups": None if self.groups is None else self.groups.to_dict(),
-            "slices": self.slices.to_dict(),
-        }
+    def _facts(self) -> dict[str, Any]:
+        return {"local_bias": self.bias, "groups": self.groups, "slices": self.slices}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ class Stage(Enum):
     OVERALL = "overall"
     GIVEN = "given"
     MISSED = "missed"
-    LOCAL = "local"
     PARTS = "parts"
     TASKS = "tasks"
     CHARTS = "charts"
@@ -82,8 +81,7 @@ def audit_steps(
             Stage.OVERALL: 0.3 + 0.05 * drawn,
             Stage.GIVEN: (0.5 + 0.1 * covariates + 0.1 * drawn) if covariates else 0.0,
             Stage.MISSED: 0.1 + 0.04 * covariates**2,
-            Stage.LOCAL: 1.5 + 0.13 * drawn,
-            Stage.PARTS: 3.0 + 0.3 * drawn,
+            Stage.PARTS: 4.5 + 0.43 * drawn,
             Stage.TASKS: 0.013 * thousands * tasks,
             Stage.CHARTS: drawing_charts,
             Stage.OVERTURN: 0.1 * robustness,

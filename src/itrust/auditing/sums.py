@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray
-from itrust.auditing.charts import HistogramChart, histogram_edges
+from itrust.auditing.charts import histogram_edges
 from itrust.auditing.parts import MeanBias, Overall
 from itrust.calibration import CalibrationResult, Validation, scores, validation
 from itrust.data import Extract, Rows, Sample
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 
 BINS = 10
-Sums = TypeVar("Sums", bound=Additive)
 
 
 @dataclass(frozen=True, eq=False)
-class SummingPart(ABC, Generic[Sums]):
+class SummingPart:
     """What is known by one sum over all rows, which the first batch of draws takes along."""
 
-    extract: Extract
+    contribution: Callable[[Rows, FloatArray], Any]  # of some rows, given their weights
     unit: float
-
-    @abstractmethod
-    def summing(self) -> Callable[[Rows, FloatArray], Sums]:
-        """What some rows contribute, given their weights."""
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """None: no kernels are tested."""
-        return ()
-
-    @property
-    def width(self) -> int:
-        """Nothing is kept for draws."""
-        return 0
+    plans: tuple[Plan, ...] = ()  # no kernels are tested
+    width: int = 0  # nothing is kept for draws
 
     def works(self, block: range) -> list[RowwiseWork]:
         """One piece of work, with the first draws only."""
-        return [] if block.start else [RowwiseWork(self.summing(), self.unit)]
+        return [] if block.start else [RowwiseWork(self.contribution, self.unit)]
 
-    def reduced(self, outcome: Outcome, block: range) -> Sums | None:
+    def reduced(self, outcome: Outcome, block: range) -> Any:
         """Keep the sums."""
         return None if block.start else outcome.works[0]
 
-    def finished(self, found: Sequence[Sums | None]) -> Sums:
+    def finished(self, found: Sequence[Any]) -> Any:
         """Take the sums of the first batch."""
-        assert found[0] is not None
         return found[0]
 
 
@@ -70,14 +54,22 @@ class OverallSums(Additive):
 
 
 @dataclass(frozen=True, eq=False)
-class _Summing:
-    """What some rows contribute."""
+class OverallBins:
+    """Where scores, reliability curve and histogram cut the predictions."""
 
     by_width: FloatArray
     by_mass: FloatArray
     bars: FloatArray
 
+    @classmethod
+    def of(cls, extract: Extract) -> OverallBins:
+        """Cut by the rows at hand."""
+        some, census = extract.some, extract.census
+        edges = scores.EqualWidth(BINS).inner_edges(some), scores.EqualMass(BINS).inner_edges(some)
+        return cls(*edges, histogram_edges(census.lowest, census.highest))
+
     def __call__(self, chunk: Rows, w: FloatArray) -> OverallSums:
+        """What some rows contribute."""
         y, p = chunk.y, chunk.p
         return OverallSums(
             mass=float(w.sum()),
@@ -88,26 +80,6 @@ class _Summing:
             cells=scores.residuals_in_cells(y, p, w),
             counts=np.histogram(p, self.bars)[0],
         )
-
-
-@dataclass(frozen=True, eq=False)
-class OverallPart(SummingPart[OverallSums]):
-    """Scores, reliability curve and histogram as a part of a pass."""
-
-    @cached_property
-    def bars(self) -> FloatArray:
-        """Ends of the bars of the histogram."""
-        return histogram_edges(self.extract.census.lowest, self.extract.census.highest)
-
-    def summing(self) -> _Summing:
-        """What some rows contribute."""
-        some = self.extract.some
-        edges = scores.EqualWidth(BINS).inner_edges(some), scores.EqualMass(BINS).inner_edges(some)
-        return _Summing(*edges, self.bars)
-
-    def histogram(self, sums: OverallSums) -> HistogramChart:
-        """Show how many rows have which prediction."""
-        return HistogramChart.of_counts(self.bars, sums.counts)
 
 
 def overall_of(
@@ -130,32 +102,19 @@ def overall_of(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ValidationPart(SummingPart[validation.TallySums]):
-    """What validators print, as a part of a pass over rows that are not all at hand."""
-
-    grades: str | None = None
-
-    @cached_property
-    def partition(self) -> validation.Partition:
-        """Where predictions are cut: by the rows at hand, as those of the reliability curve."""
-        return validation.Partition.of(self.extract.some, self.grades)
-
-    def summing(self) -> validation.Partition:
-        """What some rows contribute."""
-        return self.partition
-
-    def validated(
-        self, sums: validation.TallySums, alpha: float, draws: int, seed: int
-    ) -> Validation:
-        """Make the statistics of the sums."""
-        tallied = sums.tallied(self.partition)
-        return validation.validated(tallied, 1 - alpha, draws, seed, self.extract.some.folds)
+def partition_of(some: Sample, settings: Any) -> validation.Partition:
+    """Where what validators print cuts the predictions: by the rows at hand, or by grades."""
+    return validation.Partition.of(some, settings.grades)
 
 
 def validation_of(
-    sample: Sample, alpha: float, draws: int, seed: int, grades: str | None = None
+    some: Sample,
+    settings: Any,
+    partition: validation.Partition | None = None,
+    sums: validation.TallySums | None = None,
 ) -> Validation:
-    """Make the statistics of rows at hand."""
-    tallied = validation.tallied(sample, validation.Partition.of(sample, grades))
-    return validation.validated(tallied, 1 - alpha, draws, seed, sample.folds)
+    """Make what validators print of rows at hand, or of sums over more rows by a partition."""
+    cuts = partition or partition_of(some, settings)
+    tallied = validation.tallied(some, cuts) if sums is None else sums.tallied(cuts)
+    alpha, draws, seed = settings.alpha, settings.draws, settings.seed
+    return validation.validated(tallied, 1 - alpha, draws, seed, some.folds)

@@ -359,7 +359,7 @@ def judge(
         large = [*([ImpossibleLabels(test.impossible)] if test.impossible else []), *gathered.large]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
         evidence = [*(large or shown), *gathered.findings] or [*shown, *means]
-        if not evidence and isinstance(test, MulticlassResult):
+        if several and not evidence:
             evidence = list(_of_several(test, alpha))
         return Judgement(
             Verdict.MISCALIBRATED if large else verdict,
@@ -473,7 +473,7 @@ class _Gathered:
         return [name for names in told for name in names]
 
 
-def _of_several(test: MulticlassResult, alpha: float) -> Iterator[ClassEvidence]:
+def _of_several(test: Any, alpha: float) -> Iterator[ClassEvidence]:
     """What the test shows of pairs of classes, and of all together."""
     yield from (ClassEvidence(pair.actual, pair) for pair in test.taken_for(alpha)[:MAX_FINDINGS])
     together = test.together.evidence(alpha)[:MAX_FINDINGS]

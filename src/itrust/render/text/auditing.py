@@ -101,8 +101,7 @@ STAGES = {
     Stage.FINDINGS: "finding out what carries a bias",
     Stage.OVERALL: "testing overall calibration",
     Stage.MISSED: "finding out what could have been missed",
-    Stage.LOCAL: "estimating local bias",
-    Stage.PARTS: "comparing groups and searching slices",
+    Stage.PARTS: "estimating local bias, comparing groups and searching slices",
     Stage.TASKS: "computing your numbers",
     Stage.CHARTS: "computing curves and maps",
     Stage.OVERTURN: "finding out what would overturn it",
@@ -114,8 +113,8 @@ STAGES = {
 def step_words(step: AuditStep) -> str:
     """Say what a step of an audit does, while it is done.
 
-    >>> step_words(AuditStep(Stage.GIVEN, ("age", "sex"))), step_words(AuditStep(Stage.LOCAL))
-    ('testing calibration given age and sex', 'estimating local bias')
+    >>> step_words(AuditStep(Stage.GIVEN, ("age", "sex"))), step_words(AuditStep(Stage.OVERALL))
+    ('testing calibration given age and sex', 'testing overall calibration')
     """
     if step.stage is Stage.GIVEN:
         return f"testing calibration given {in_words(step.names)}"

@@ -110,7 +110,7 @@ def test_every_family_on_the_page_says_what_it_cannot_see(calibrated):
     html = page(calibrated)
     section = html[html.index('<section id="validation"') :]
     section = section[: section.index("</section>")]
-    assert section.count("Cannot see. ") == 9
+    assert section.count("<strong>Cannot see.</strong>") == 9
     assert "unadjusted" in section
     for name in ("slope", "ICI", "Hosmer-Lemeshow", "Spiegelhalter", "AUC", "Decision curve"):
         assert name in section or name.lower() in section

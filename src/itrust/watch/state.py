@@ -50,9 +50,6 @@ from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Slope, Term, Uni
 from itrust.watch.batches import BatchSchema
 from itrust.watch.bets import (
     MAX_BLOCKS,
-    MEMORIES,
-    RIDGES,
-    STAKES,
     Blocks,
     PanelWealth,
     Recalibrations,
@@ -286,21 +283,15 @@ def _columns_of(checks: Sequence[WatchCheck], *kinds: type[Term]) -> set[ColumnN
 
 
 def _refuse_bets(own: PanelWealth, watch: Watch, place: str) -> None:
-    panel = own.panel
-    checks, joint, memories = len(panel.checks), len(panel.joint), len(MEMORIES)
-    moved = memories * len(RIDGES) if watch.tolerance is None else 0
+    begun = PanelWealth.begun(own.panel, watch.promise, moved=watch.tolerance is None)
+    for name in ("log_bets", "log_moved", "peaks", "sides", "rows"):
+        _refuse_shape(getattr(own, name), getattr(begun, name).shape, f"{place}.{name}")
+    for name in ("scores", "information"):
+        array, shape = getattr(own.known, name), getattr(begun.known, name).shape
+        _refuse_shape(array, shape, f"{place}.known.{name}")
     starts = own.blocks.first
-    for name, array, shape in (
-        ("log_bets", own.log_bets, (2, checks, STAKES.size)),
-        ("log_moved", own.log_moved, (moved,)),
-        ("peaks", own.peaks, (checks,)),
-        ("sides", own.sides, (checks,)),
-        ("rows", own.rows, (checks,)),
-        ("known.scores", own.known.scores, (memories, joint)),
-        ("known.information", own.known.information, (memories, joint, joint)),
-        ("blocks.sums", own.blocks.sums, (len(starts), 3, 2, checks)),
-    ):
-        _refuse_shape(array, shape, f"{place}.{name}")
+    shape = len(starts), *begun.blocks.sums.shape[1:]
+    _refuse_shape(own.blocks.sums, shape, f"{place}.blocks.sums")
     in_order = all(a < b for a, b in pairwise(starts))
     if not in_order or (starts and starts[-1] > watch.segments[-1].batches):
         unfit(f"{place}.blocks.first", "must be batches in order")

@@ -98,7 +98,7 @@ def minimised(
 
 
 def _softplus(eta: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp(0.0, eta))
+    return np.asarray(np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta))))
 
 
 def _halved_square(eta: FloatArray) -> FloatArray:
@@ -110,16 +110,16 @@ def _exponential(eta: FloatArray) -> FloatArray:
 
 
 def _logistic(eta: FloatArray) -> FloatArray:
-    return np.exp(-np.logaddexp(0.0, -eta))  # without SciPy, which texts of tasks do not need
+    small = np.exp(-np.abs(eta))  # without SciPy, which texts of tasks do not need
+    return np.asarray(np.where(eta < 0, small, 1.0) / (1 + small))
 
 
-def _logistic_slope(eta: FloatArray) -> FloatArray:
-    mean = _logistic(eta)
+def _binary_variance(mean: FloatArray) -> FloatArray:
     return np.asarray(mean * (1 - mean))
 
 
-def _same(eta: FloatArray) -> FloatArray:
-    return eta
+def _same(values: FloatArray) -> FloatArray:
+    return values
 
 
 def _log_odds(mean: float) -> float:
@@ -137,19 +137,19 @@ def _plain_mean(mean: float) -> float:
 
 @dataclass(frozen=True)
 class Link:
-    """How the linear predictor of a regression gives the mean."""
+    """How the linear predictor of a regression gives the mean, and the mean its slope there."""
 
     name: str
     potential: Callable[[FloatArray], FloatArray]
     mean: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
+    variance: Callable[[FloatArray], FloatArray]
     start: Callable[[float], float]
 
 
 LINKS = {
-    "logit": Link("logit", _softplus, _logistic, _logistic_slope, _log_odds),
+    "logit": Link("logit", _softplus, _logistic, _binary_variance, _log_odds),
     "identity": Link("identity", _halved_square, _same, np.ones_like, _plain_mean),
-    "log": Link("log", _exponential, _exponential, _exponential, _log_mean),
+    "log": Link("log", _exponential, _exponential, _same, _log_mean),
 }
 
 
@@ -185,8 +185,9 @@ class RegressionSums:
         eta = x @ beta + rows.offset
         with np.errstate(over="ignore", invalid="ignore"):
             loss = float(w @ (link.potential(eta) - rows.s * eta))
-        gradient = x.T @ (w * (link.mean(eta) - rows.s))
-        curve = (x * (w * link.slope(eta))[:, None]).T @ x if curved else np.zeros((0, 0))
+        mean = link.mean(eta)
+        gradient = x.T @ (w * (mean - rows.s))
+        curve = (x * (w * link.variance(mean))[:, None]).T @ x if curved else np.zeros((0, 0))
         return cls(float(w.sum()), loss, gradient, curve)
 
     def __add__(self, other: Self) -> Self:

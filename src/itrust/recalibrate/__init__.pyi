@@ -7,7 +7,6 @@ from itrust.recalibrate.binning import Isotonic as Isotonic
 from itrust.recalibrate.classifier import RecalibratedClassifier as RecalibratedClassifier
 from itrust.recalibrate.comparison import compare as compare
 from itrust.recalibrate.local import Local as Local
-from itrust.recalibrate.local import UntestedCorrection as UntestedCorrection
 from itrust.recalibrate.local import untested_correction as untested_correction
 from itrust.recalibrate.mcgrad import MCGrad as MCGrad
 from itrust.recalibrate.methods import CLASS_METHODS as CLASS_METHODS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -78,6 +78,15 @@ NEW_COLUMN = "p_recalibrated"
 Given = TypeVar("Given", bound=Rows | FileRows)
 
 
+def one_of(methods: Iterable[type[Recalibrator]], value: Any, place: str) -> type[Recalibrator]:
+    """Which of some methods a record names."""
+    known = {method.__name__: method for method in methods}
+    name = value.get("method") if isinstance(value, Mapping) else None
+    if not isinstance(name, str) or name not in known:
+        unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+    return known[name]
+
+
 class SavedFit(EntryShape):
     """A fitted method, one of some by their names."""
 
@@ -88,11 +97,7 @@ class SavedFit(EntryShape):
         """Give the method, fitted."""
         from itrust.recalibrate.methods import METHODS
 
-        known = {method.__name__: method for method in self.methods or METHODS.values()}
-        name = value.get("method") if isinstance(value, Mapping) else None
-        if not isinstance(name, str) or name not in known:
-            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
-        return known[name]._read(value, place)
+        return one_of(self.methods or METHODS.values(), value, place)._read(value, place)
 
     def write(self, value: Recalibrator) -> dict[str, Any]:
         """Give the record."""

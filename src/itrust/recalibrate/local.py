@@ -663,21 +663,8 @@ def side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Ite
 # --- corrections for those who have a guard of their own ------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class UntestedCorrection:
-    """Probabilities as given, or with one smooth correction."""
-
-    chain: _Chain
-
-    def __call__(self, points: Points) -> FloatArray:
-        """Corrected probabilities of rows with the same covariates, (n,)."""
-        if not self.chain.corrections:
-            return points.p
-        return probabilities(self.chain.logits(points.p[:, None], points.columns))[:, 0]
-
-
-def untested_correction(sample: Sample) -> UntestedCorrection:
-    """Learn a correction if cross-validation says that it lowers the log loss.
+def untested_correction(sample: Sample) -> Callable[[Points], FloatArray]:
+    """Learn a correction of two labels if cross-validation says that it lowers the log loss.
 
     `Local` asks exact tests whether to change anything, for whoever uses its probabilities has
     nothing else. An estimate that is corrected by labels stays right whatever the correction is,
@@ -688,6 +675,12 @@ def untested_correction(sample: Sample) -> UntestedCorrection:
     chain = _Chain(edge_of(sample.predictions))
     with one_blas_thread():
         choice, gains, rows = settings._tuned(sample, chain, unseen)
-        if errors(gains, rows) <= MARGIN:
-            return UntestedCorrection(chain)
-        return UntestedCorrection(settings._corrected(sample, chain, choice, unseen))
+        if errors(gains, rows) > MARGIN:
+            chain = settings._corrected(sample, chain, choice, unseen)
+
+    def corrected(points: Points) -> FloatArray:
+        if not chain.corrections:
+            return points.p
+        return probabilities(chain.logits(points.p[:, None], points.columns))[:, 0]
+
+    return corrected

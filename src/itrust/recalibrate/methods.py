@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from itrust._core import EntryShape, InputError, Maybe, OneWord, Record, json_of, mended_by, unfit
+from itrust._core import EntryShape, InputError, Maybe, Record, Text, json_of, mended_by
 from itrust.data import Rows
-from itrust.recalibrate.base import FITS, Recalibrator
+from itrust.recalibrate.base import FITS, Recalibrator, one_of
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
@@ -51,12 +51,8 @@ class _SavedMethod(EntryShape):
 
     def read(self, value: Any, place: str) -> Recalibrator:
         """Give the method."""
-        known = {method.__name__: method for method in METHODS.values()}
-        name = value.get("method") if isinstance(value, dict) else None
-        if not isinstance(name, str) or name not in known:
-            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
-        method = known[name]
-        entries = {"method": OneWord((name,)), "settings": Record(method._SETTINGS)}
+        method = one_of(METHODS.values(), value, place)
+        entries = {"method": Text(), "settings": Record(method._SETTINGS)}
         return method(**Record(entries).read(value, place)["settings"])
 
     def write(self, value: Recalibrator) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair, is_plain
 from itrust.data import Everywhere, Points, Population, PopulationScan, Rows, Sample, Scan
-from itrust.recalibrate import UntestedCorrection, untested_correction
+from itrust.recalibrate import untested_correction
 from itrust.tasks.expressions import Leaf, LeafFit, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.powering import spread
 from itrust.tasks.regressions import Coefficient, fitted_to, frame_of, has_regression
@@ -53,7 +53,7 @@ def cross_fitted(labelled: Sample, population: Points, seed: int) -> tuple[Float
     return here, there
 
 
-def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
+def _learned(labelled: Sample, rows: IntArray) -> Callable[[Points], FloatArray] | None:
     if rows.size > MAX_TO_LEARN:
         rows = rows[smallest_tickets(tickets(0, rows.size), MAX_TO_LEARN)]
     if min(labelled.y[rows].sum(), (1 - labelled.y[rows]).sum()) < MIN_TO_LEARN:

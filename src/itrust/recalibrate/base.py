@@ -58,6 +58,7 @@ from itrust.recalibrate.rows import (
     CalibrationRows,
     Predictions,
     labelled,
+    outcomes_of,
     refuse_other_classes,
     rows_in_files,
 )
@@ -402,20 +403,16 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     def _refuse_others(self, sample: Any) -> None:
         """Refuse rows of other classes than those of the fit."""
-        name = type(self).__name__
-        if self.classes_ is None and sample.several:
+        if sample.several != (self.classes_ is not None):
+            known = "two labels" if sample.several else "several classes"
             raise InputError(
-                "this {name} was fitted on two labels, and the sample has the classes {classes}; "
-                "fit it on a MulticlassSample",
+                "this {name} was fitted on {known}, and the sample has {given}",
                 argument="sample",
-                details={"name": name, "classes": listed(sample.classes)},
-            )
-        if self.classes_ is not None and not sample.several:
-            raise InputError(
-                "this {name} was fitted on several classes; apply it to a MulticlassSample of the "
-                "same ones",
-                argument="sample",
-                details={"name": name},
+                details={
+                    "name": type(self).__name__,
+                    "known": known,
+                    "given": outcomes_of(sample),
+                },
             )
         if self.classes_ is not None:
             refuse_other_classes(sample.classes, self.classes_, "sample")

@@ -41,6 +41,7 @@ from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
 from itrust.recalibrate.rows import (
     CalibrationRows,
+    outcomes_of,
     random_rows,
     refuse_other_classes,
     rows_in_files,
@@ -209,15 +210,11 @@ def _worst_slice(sample: Any, alpha: float, draws: int, seed: int) -> Slice | No
 
 def _refuse_others(calibration: Rows, test: Rows) -> None:
     """Refuse rows of other classes or covariates, and rows that a method has learned from."""
-    if calibration.several and not test.several:
+    if calibration.several != test.several:
         raise InputError(
-            "calibration has several classes, and test is a {kind}; make a MulticlassSample of it",
+            "calibration has {known}, and test has {given}; make a MulticlassSample of both",
             argument="test",
-            details={"kind": type(test).__name__},
-        )
-    if test.several and not calibration.several:
-        raise InputError(
-            "test has several classes, and calibration has two labels", argument="test"
+            details={"known": outcomes_of(calibration), "given": outcomes_of(test)},
         )
     if test.several:
         refuse_other_classes(test.classes, calibration.classes, "test")

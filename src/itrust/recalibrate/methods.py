@@ -164,11 +164,7 @@ def load(path: str | Path) -> Recalibrator:
     >>> it.recalibrate.load(path)
     Platt()
     """
-    methods: tuple[type[Recalibrator], ...] = (
-        *METHODS.values(),
-        *CLASS_METHODS.values(),
-        OneVsRest,
-    )
+    methods: list[type[Recalibrator]] = [*METHODS.values(), *CLASS_METHODS.values(), OneVsRest]
     known = {method.__name__: method for method in methods}
     try:
         with mended_by(*CURE):

@@ -144,6 +144,11 @@ def one_label(rows: Rows) -> bool:
     return bool(rows.codes.min() == rows.codes.max())
 
 
+def outcomes_of(rows: Any) -> str:
+    """What the labels of some rows are, in words."""
+    return "several classes" if rows.several else "two labels"
+
+
 def refuse_other_classes(found: tuple[Any, ...], classes: tuple[Any, ...], argument: str) -> None:
     """Refuse classes that are not those of the fit, in its order."""
     if found == classes:

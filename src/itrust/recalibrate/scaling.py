@@ -334,8 +334,11 @@ class LinearScaling(ScaleMap):
     def _problem(self, rows: Predictions, z: FloatArray, some: Any) -> MultinomialRows:
         """Coefficients are what is added to the identity: the offset is z itself."""
         here = z[some]
-        design = np.column_stack([here, np.ones(len(here))])
-        return MultinomialRows([design] * z.shape[1], rows.codes[some], rows.w[some], here)
+        return MultinomialRows(self._designs(here), rows.codes[some], rows.w[some], here)
+
+    def _designs(self, z: FloatArray) -> list[FloatArray]:
+        """Columns of every class, the last of ones."""
+        return [np.column_stack([z, np.ones(len(z))])] * z.shape[1]
 
     @abstractmethod
     def _penalty(self, ridge: float, classes: int) -> FloatArray:
@@ -391,10 +394,8 @@ class VectorScaling(LinearScaling):
     def __init__(self) -> None:
         super().__init__((FREE,))
 
-    def _problem(self, rows: Predictions, z: FloatArray, some: Any) -> MultinomialRows:
-        here = z[some]
-        designs = [np.column_stack([column, np.ones(len(here))]) for column in here.T]
-        return MultinomialRows(designs, rows.codes[some], rows.w[some], here)
+    def _designs(self, z: FloatArray) -> list[FloatArray]:
+        return [np.column_stack([column, np.ones(len(z))]) for column in z.T]
 
     def _penalty(self, ridge: float, classes: int) -> FloatArray:
         return np.full((classes, 2), ridge)

@@ -32,7 +32,7 @@ unit: .venv/test browser
 
 # Everything that is too long for every landing: all tests, damaged inputs, killed commands, the oldest versions.
 nightly: lint types browser  ## all tests, those of `make test` and the long ones
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q --hypothesis-profile=nightly
 	$(MAKE) fuzz SECONDS=60
 	$(MAKE) oldest
 

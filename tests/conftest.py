@@ -8,8 +8,10 @@ from hypothesis import settings
 
 import itrust as it
 
-# How long an example takes depends on what else the machine does, and a landing on no luck.
+# How long an example takes depends on what else the machine does, and a landing on no luck;
+# `make nightly` looks at other examples every night.
 settings.register_profile("itrust", deadline=None, derandomize=True)
+settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("itrust")
 # A shell starts what runs in the background with Ctrl-C ignored, and commands would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -103,7 +103,7 @@ class Runner:
             env={**os.environ, "PATH": path, "COLUMNS": "80"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode in allowed, f"{commands}\nleft with {done.returncode}: {done.stderr}"
         return done.stdout

@@ -134,7 +134,7 @@ def test_pytest_shows_the_message_and_the_line_of_the_test_alone(tmp_path):
         "    assert_trustworthy(rows, label='y', prob='p', draws=79)\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_model.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert "E       AssertionError: gate closed: the model is judged miscalibrated" in done.stdout
     assert "E         what to do: " in done.stdout

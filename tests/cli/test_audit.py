@@ -5,10 +5,8 @@ import hashlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -513,7 +511,7 @@ def process(*args, env=None, **settings):
 def test_a_narrow_pipe_gets_plain_lines_that_fit(homes):
     args = ["audit", homes, *COLUMNS, *DRAWS, "--gate", "--task", "mean(age)"]
     with process(*args, env={"COLUMNS": "40"}) as shell:
-        out, error = shell.communicate(timeout=60)
+        out, error = shell.communicate(timeout=600)
     assert shell.returncode in (0, 1), error
     assert "\x1b" not in out + error
     assert max(map(len, (out + error).splitlines())) <= 40
@@ -540,16 +538,22 @@ def test_ctrl_c_while_the_package_loads_is_quiet():
 
 @pytest.mark.slow
 def test_ctrl_c_ends_a_long_audit_before_it_is_done(tmp_path):
+    """Whatever the machine does besides: the request comes when the work has begun."""
+    code = (
+        "import os, signal, sys, threading\n"
+        "import itrust.cli.audit as command\n"
+        "judge = command._judge\n"
+        "def stopped(*args):\n"
+        "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    return judge(*args)\n"
+        "command._judge = stopped\n"
+        "from itrust.__main__ import main\n"
+        "main()\n"
+    )
     pa.parquet.write_table(rows(60_000), tmp_path / "many.parquet")
     args = ["audit", "many.parquet", "--on", "age,region", "--json", "a.json", "--draws", "9999"]
-    with process(*args) as shell:
-        assert "taking" in shell.stderr.readline()  # it has begun
-        shell.stderr.readline()
-        time.sleep(1.5)
-        shell.send_signal(signal.SIGINT)
-        _, error = shell.communicate()
-    assert shell.returncode == 130
-    assert error.strip() == "itrust: stopped"
+    run = subprocess.run([sys.executable, "-c", code, *args, "-q"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr.strip()) == (130, "itrust: stopped")
     assert os.listdir(tmp_path) == ["many.parquet"]
 
 

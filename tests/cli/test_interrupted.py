@@ -24,7 +24,7 @@ def written(command):
     assert result.exit_code == 0, result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_a_command_that_is_killed_while_it_writes_leaves_whole_files(command, folder):
     written(command)

@@ -343,7 +343,7 @@ def test_one_worker_is_enough_and_none_is_one_sentence(folder, lone_workers):
             work.run(lambda: cluster.scale(0))
         with pytest.raises(ClusterError, match="no Dask worker is left"):
             engine.survey(scan(folder))
-        assert time.monotonic() < begun + 10
+        assert time.monotonic() < begun + 60
 
 
 def test_a_closed_scheduler_or_client_is_one_sentence(folder):

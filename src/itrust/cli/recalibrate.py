@@ -99,33 +99,24 @@ def _refuse_unclear(options: Options) -> None:
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
     several, name = bool(class_models(source, options)), options.method
-    known = recalibrate.CLASS_METHODS if several else recalibrate.READS_COVARIATES
-    if not several and name in recalibrate.FOR_CLASSES:
-        problem = f"{{argument}}: {{value}} is for several classes; --prob names the {COLUMNS}"
-        raise InputError(problem, argument="method", value=name)
-    if name not in known:
-        raise InputError(
-            f"{{argument}}: there is no {{value}}{' for several classes' * several}; {{guess}}",
-            argument="method",
-            value=name,
-            details={"guess": did_you_mean(name, list(known))},
-        )
-    needed = recalibrate.CLASS_METHODS[name].reads_covariates if several else known[name]
-    roles = settle(source, log, options, on_needed=bool(needed))
+    methods: dict[str, Any] = recalibrate.CLASS_METHODS if several else recalibrate.METHODS
+    if name not in methods:
+        problem = f"there is no {{value}}{' for several classes' * several}; {{guess}}"
+        if name in recalibrate.CLASS_METHODS:
+            problem = f"{{value}} is for several classes; --prob names the {COLUMNS}"
+        guess = did_you_mean(name, list(methods))
+        raise InputError(f"{{argument}}: {problem}", argument="method", value=name, guess=guess)
+    roles = settle(source, log, options, on_needed=methods[name].reads_covariates)
     stream = not several and source.streams(options.stream)
     if stream:
         log.say(f"reading {source.name} some rows at a time")
     ((model, rows),) = read_rows(source, roles, roles.on, options, stream=stream).items()
     if name == "local" and not (stream or several):  # takes minutes on a million rows
         log.say(f"fitting local on {counted(rows.n, 'row')}")
-    methods: dict[str, Any] = recalibrate.CLASS_METHODS if several else recalibrate.METHODS
     learned = methods[name]().fit(rows)
     learned.prob_ = model
-    if several:
-        told = f"{counted(rows.n, 'row')} of {source.name}: {len(rows.classes)} classes"
-    else:
-        told = recalibrate.rows_note(learned, source.name)
-    return learned, f"fitted {name} on {told}"
+    classes = f": {len(rows.classes)} classes" if several else ""
+    return learned, f"fitted {name} on {recalibrate.rows_note(learned, source.name)}{classes}"
 
 
 def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
@@ -171,21 +162,22 @@ def _apply(
     log: Log,
 ) -> list[str]:
     """Write all columns of the file and the recalibrated probabilities; give what was done."""
-    several, prob = learned.classes_ is not None, _prob_of(learned, options, log)
-    columns = _columns_of(learned, prob, source) if several else {prob: prob}
+    prob = _prob_of(learned, options, log)
+    columns = {prob: prob} if learned.classes_ is None else _columns_of(learned, prob, source)
+    needed = [*columns.values(), *learned.columns_]
     source.require("prob", *columns.values())
     source.require("on", *learned.columns_)
     # Missing covariates of rows to recalibrate are a level or refused; no row is left out.
     missing: Any = "level" if options.missing == "level" else "error"
     made = recalibrate.Application(learned, tuple(columns.values()), missing)
-    names = [f"{options.column}_{name}" for name in columns] if several else options.column
+    new = [f"{options.column}_{name}" for name in columns]
     with source.located():
         copy = recalibrate.write_recalibrated(
             made,
             source.file_set,
             out,
-            names,
-            [*columns.values(), *learned.columns_],
+            options.column if learned.classes_ is None else new,
+            needed,
             na_values=na_values(options),
             safe_cells=options.safe_cells,
             others=others,
@@ -199,11 +191,10 @@ def _apply(
     done = []
     if isinstance(learned, recalibrate.Local) and made.outside and not learned.unchanged_:
         done = [recalibrate.outside_note(learned, made.outside, made.at_edge, made.rows)]
-    if several:
-        moved = f"{made.moved:.3f} of the probability moved between classes"
-    else:
-        moved = f"mean {made.before:.3f} before, {made.after:.3f} after; moved by {made.moved:.3f}"
-        moved += " on average"
+    moved = f"{made.moved:.3f} of the probability moved between classes"
+    if learned.classes_ is None:
+        before, after = f"mean {made.before:.3f} before", f"{made.after:.3f} after"
+        moved = f"{before}, {after}; moved by {made.moved:.3f} on average"
     return [*done, f"recalibrated {counted(made.rows, 'row')} of {source.name}: {moved}"]
 
 

@@ -30,9 +30,6 @@ from itrust.recalibrate.scaling import Temperature as Temperature
 from itrust.recalibrate.scaling import TemperatureScaling as TemperatureScaling
 from itrust.recalibrate.scaling import VectorScaling as VectorScaling
 
-READS_COVARIATES: dict[str, bool]
-FOR_CLASSES: tuple[str, ...]
-
 __all__ = [
     "BBQ",
     "CLASS_METHODS",

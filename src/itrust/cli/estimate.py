@@ -128,7 +128,7 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
             argument="label",
             value=label,
             file=labelled.name,
-            details={"other": population.name},
+            other=population.name,
         )
     beside = {"selection": labelled, "population_weights": population}
     named = {option: getattr(options, option) for option in beside if getattr(options, option)}
@@ -154,7 +154,7 @@ def _without_column(population: InputFiles, option: str, name: str) -> InputErro
         argument=option,
         value=name,
         file=population.name,
-        details={"guess": did_you_mean(name, population.columns)},
+        guess=did_you_mean(name, population.columns),
     )
 
 

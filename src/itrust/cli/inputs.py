@@ -81,7 +81,7 @@ class InputFiles:
                 argument=option,
                 value=name,
                 file=self.name,
-                details={"guess": guess},
+                guess=guess,
             )
 
     @property

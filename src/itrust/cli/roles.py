@@ -175,7 +175,7 @@ def _positive_last(classes: dict[Any, str], positive: str) -> dict[Any, str]:
             "{argument} {value} is not among the classes {classes}",
             argument="positive",
             value=positive,
-            details={"classes": listed(names)},
+            classes=listed(names),
         ) from None
     return {name: classes[name] for name in (*names, last)}
 

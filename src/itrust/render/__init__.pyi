@@ -8,7 +8,7 @@ from itrust.render.document import html as html
 from itrust.render.document import terminal as terminal
 from itrust.render.junit import junit_xml as junit_xml
 from itrust.render.junit import watch_junit_xml as watch_junit_xml
-from itrust.render.markdown import markdown as markdown
+from itrust.render.markdown import as_markdown as as_markdown
 from itrust.render.markdown import summary_markdown as summary_markdown
 from itrust.render.markdown import watch_markdown as watch_markdown
 from itrust.render.text import as_html as as_html

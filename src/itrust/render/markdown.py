@@ -55,7 +55,7 @@ def escaped_words(text: str) -> str:
     return " ".join(escaped(word) for word in text.split(" "))
 
 
-def markdown(document: Document) -> str:
+def as_markdown(document: Document) -> str:
     """Write a document as Markdown, a title of the third level above it."""
     blocks = [Sentence(document.lead), *document.blocks]
     parts = [f"### {escaped_words(document.title)}", *_paragraphs(blocks)]
@@ -104,7 +104,7 @@ def summary_markdown(
         notes.append(f"Withheld: {hidden.shown:,} more that {few}")
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
     margins = [Sentence(_as_sentence(gate_words(found)))] if found.margins else []
-    return markdown(
+    return as_markdown(
         Document(
             f"itrust: {audit.verdict} (gate {'closed' if found.closed else 'open'})",
             [
@@ -135,7 +135,7 @@ def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
     last = f"No batch yet in {name}."
     if report.history:
         last = f"Last: {batch_line(report.history[-1], report)}, from {name}."
-    return markdown(
+    return as_markdown(
         Document(
             f"itrust watch: {headline(report)} (gate {'closed' if closed else 'open'})",
             [

@@ -17,7 +17,7 @@ from itrust.calibration.class_checks import joint_form as joint_form
 from itrust.calibration.class_checks import joint_points as joint_points
 from itrust.calibration.class_checks import prepare_classes as prepare_classes
 from itrust.calibration.class_checks import trace_of_products as trace_of_products
-from itrust.calibration.classes import ClassDrawing as ClassDrawing
+from itrust.calibration.classes import class_laws as class_laws
 from itrust.calibration.classes import multiclass_test as multiclass_test
 from itrust.calibration.dictionary import Dictionary as Dictionary
 from itrust.calibration.dictionary import Scaling as Scaling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,65 +168,54 @@ def _refuse_what_workers_cannot(sample: Any, null: object, engine: Engine) -> No
             raise InputError(words, argument=argument, value=given[argument], details=details)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassDrawing:
-    """Who draws the classes that rows of a calibrated model would have.
+def class_laws(
+    null: Null | None, sample: Rows | None, seed: int
+) -> tuple[tuple[ClassNull, ...], BoolArray | None]:
+    """The laws that classes are drawn by; a p-value is the largest of theirs.
 
-    `even` tells of every class whether its sums over clusters are nearly symmetric; `is_open`
-    whether correlations within clusters are to be found from the labels.
+    These are classes of independent rows, signs of clusters, or classes alike within them. Beside
+    them stands, of every class, whether its sums over clusters are nearly symmetric.
     """
-
-    null: ClassNull
-    even: BoolArray | None = None
-    is_open: bool = False
-
-    @classmethod
-    def of(cls, null: Null | None, sample: Rows | None) -> ClassDrawing:
-        """Classes of independent rows, signs of clusters, or classes alike within them."""
-        if sample is None:  # rows in files are independent
-            return cls(Categorical())
-        alone = sample.design.rows_are_independent
-        if isinstance(null, Bernoulli) or (null is None and alone):
-            return cls(Categorical())
-        if alone or not (null is None or isinstance(null, Rademacher | Copula)):
-            raise InputError(
-                "several classes take Bernoulli(), which redraws classes row by row, or "
-                "Rademacher() or Copula() where rows have clusters, not {kind}(); other nulls are "
-                "for one class, klce_test(sample.one_class(name), null=...)",
-                argument="null",
-                value=null,
-                kind=type(null).__name__,
-            )
-        if sample.design.known_by_replicates:
-            raise InputError(
-                "a test of all classes needs to know the clusters, not replicate weights alone; "
-                "name them, or test one class at a time with klce_test(sample.one_class(name))",
-                argument="sample",
-            )
-        carriers = [carriers_of(sample.outcome(k)) for k in range(len(sample.classes))]
-        even = np.array([own.symmetric and own.enough for own in carriers])
-        too_few = not any(own.enough for own in carriers)  # which the result tells
-        if isinstance(null, Rademacher) or (null is None and (too_few or even.all())):
-            return cls(Rademacher(), even)
-        rho = null.rho if isinstance(null, Copula) else None
-        p, units = sample.predictions, sample.design.units
-        alike = CategoricalCopula.alike(p, units, 0.0 if rho is None else rho)
-        return cls(alike, even, is_open=rho is None)
-
-    def laws(self, sample: Rows | None, seed: int) -> tuple[ClassNull, ...]:
-        """The laws that a calibrated model may follow; a p-value is the largest of theirs."""
-        if self.is_open and sample is not None and isinstance(self.null, CategoricalCopula):
-            return self.null.laws(sample.codes, sample.weights, seed)
-        return (self.null,)
+    if sample is None:  # rows in files are independent
+        return (Categorical(),), None
+    alone = sample.design.rows_are_independent
+    if isinstance(null, Bernoulli) or (null is None and alone):
+        return (Categorical(),), None
+    if alone or not (null is None or isinstance(null, Rademacher | Copula)):
+        raise InputError(
+            "several classes take Bernoulli(), which redraws classes row by row, or "
+            "Rademacher() or Copula() where rows have clusters, not {kind}(); other nulls are "
+            "for one class, klce_test(sample.one_class(name), null=...)",
+            argument="null",
+            value=null,
+            kind=type(null).__name__,
+        )
+    if sample.design.known_by_replicates:
+        raise InputError(
+            "a test of all classes needs to know the clusters, not replicate weights alone; "
+            "name them, or test one class at a time with klce_test(sample.one_class(name))",
+            argument="sample",
+        )
+    carriers = [carriers_of(sample.outcome(k)) for k in range(len(sample.classes))]
+    even = np.array([own.symmetric and own.enough for own in carriers])
+    too_few = not any(own.enough for own in carriers)  # which the result tells
+    if isinstance(null, Rademacher) or (null is None and (too_few or even.all())):
+        return (Rademacher(),), even
+    rho = null.rho if isinstance(null, Copula) else None
+    p, units = sample.predictions, sample.design.units
+    alike = CategoricalCopula.alike(p, units, 0.0 if rho is None else rho)
+    if rho is not None:
+        return (alike,), even
+    return alike.laws(sample.codes, sample.weights, seed), even
 
 
 def _facts(
-    extract: Extract, drawing: ClassDrawing, null: Null | None, draws: int, seed: int
+    extract: Extract, together: bool, null: Null | None, draws: int, seed: int
 ) -> dict[str, Any]:
     """What the result tells about its run, however the statistics are made."""
     source, whole = extract.source, extract.source.in_memory
     rows = extract.some if whole is None else whole
-    together, most = drawing.null.keeps_clusters, int(rows.counts.argmax())
+    most = int(rows.counts.argmax())
     frequent, runs = rows.outcome(most), None
     if whole is None and extract.runs is not None:
         runs = extract.runs.outcome(most)
@@ -254,14 +243,13 @@ def _by_checks(
     expected = source.rows_expected if whole is None else 1
     with progress_bar("reading", expected, progress) as advance:
         extract = engine.extract(source, None, advance)
-    drawing = ClassDrawing.of(null, whole)
-    facts = _facts(extract, drawing, null, draws, seed)
+    laws, even = class_laws(null, whole, seed)
+    facts = _facts(extract, laws[0].keeps_clusters, null, draws, seed)
     checks = prepare_classes(extract, engine, draws)
-    checks = checks.for_signs() if isinstance(drawing.null, Rademacher) else checks
-    laws = drawing.laws(whole, seed)
+    checks = checks.for_signs() if isinstance(laws[0], Rademacher) else checks
     amount = work_of_parts(checks.survey, [checks], draws) * len(laws)
     with progress_bar("drawing", amount, progress) as advance:
-        tables = [class_scores(checks, law, draws, seed, advance, drawing.even) for law in laws]
+        tables = [class_scores(checks, law, draws, seed, advance, even) for law in laws]
     facts["engine"] = engine.describe(checks.survey, checks.joint)
     rows = extract.some if whole is None else whole
     return _result(rows, source.classes, tables, seed, facts)

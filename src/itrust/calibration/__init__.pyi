@@ -62,7 +62,6 @@ from itrust.calibration.results import MulticlassResult as MulticlassResult
 from itrust.calibration.results import Refusal as Refusal
 from itrust.calibration.results import TakenFor as TakenFor
 from itrust.calibration.results import evidence_of as evidence_of
-from itrust.calibration.results import taken_for_of as taken_for_of
 from itrust.calibration.scores import ReliabilityCurve as ReliabilityCurve
 from itrust.calibration.scores import class_losses as class_losses
 from itrust.calibration.scores import mean_loss as mean_loss

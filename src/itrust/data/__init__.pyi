@@ -104,8 +104,6 @@ from itrust.data.predicates import position_of as position_of
 from itrust.data.predicates import quoted as quoted
 from itrust.data.predicates import value_of as value_of
 from itrust.data.predicates import written as written
-from itrust.data.probabilities import ALL_CLASSES as ALL_CLASSES
-from itrust.data.probabilities import SUM_TOLERANCE as SUM_TOLERANCE
 from itrust.data.probabilities import class_columns as class_columns
 from itrust.data.probabilities import class_position as class_position
 from itrust.data.probabilities import label_values as label_values
@@ -135,7 +133,6 @@ from itrust.data.survey import rows_at_hand as rows_at_hand
 from itrust.data.units import AUTO as AUTO
 from itrust.data.units import block_length as block_length
 from itrust.data.units import blocks as blocks
-from itrust.data.units import column_named as column_named
 from itrust.data.units import may_be_units as may_be_units
 from itrust.data.units import read_times as read_times
 from itrust.data.units import replicate_columns as replicate_columns

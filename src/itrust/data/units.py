@@ -261,12 +261,6 @@ def unit_columns(
     return units
 
 
-def column_named(text: str, known: Sequence[str]) -> str:
-    """The column that a name is about, there or not: `date` in "week(date)"."""
-    call = None if text in known else CALL.fullmatch(text)
-    return text if call is None or call[1] not in CALLS else call[2]
-
-
 def _unit_column(text: str, known: Sequence[str], argument: str) -> UnitColumn:
     call = None if text in known else CALL.fullmatch(text)
     if call is None:

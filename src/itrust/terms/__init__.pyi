@@ -28,7 +28,6 @@ from itrust.terms.functions import columns_by_name as columns_by_name
 from itrust.terms.functions import fading as fading
 from itrust.terms.functions import frequent_values as frequent_values
 from itrust.terms.functions import interpolated as interpolated
-from itrust.terms.functions import plain_features as plain_features
 from itrust.terms.functions import read as read
 from itrust.terms.functions import scales_of as scales_of
 from itrust.terms.glm import LINKS as LINKS

@@ -294,16 +294,6 @@ class Power(Curve):
 
 
 @dataclass(frozen=True)
-class Value(Term):
-    """The number as it is; `middle` where missing."""
-
-    middle: float = 0.0
-
-    def of(self, reading: Reading) -> FloatArray:
-        return np.where(reading.missing, self.middle, reading.column.values)
-
-
-@dataclass(frozen=True)
 class Slope(Term):
     """The logit of the prediction, held within [-6, 6]: where a bad temperature shows."""
 
@@ -559,21 +549,3 @@ def frequent_values(column: Column) -> tuple[AnyArray, IntArray]:
     values, counts = np.unique(column.values[~column.missing], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return values[order], counts[order]
-
-
-def plain_features(points: Points, most: int) -> Features:
-    """Columns for a model that takes numbers: the prediction, numbers, levels, what is missing.
-
-    A missing number is the median of these rows, and marked in a column of its own.
-    """
-    terms: list[Term] = [Value(None)]
-    for column in points.columns:
-        if column.is_category:
-            codes = frequent_values(column)[0][:most]
-            terms += [Is(column.name, column.levels[code]) for code in codes]
-        else:
-            present = column.values[~column.missing]
-            terms.append(Value(column.name, float(np.median(present)) if present.size else 0.0))
-        if column.missing.any():
-            terms.append(Absent(column.name))
-    return Features(tuple((term,) for term in terms), {})

@@ -26,9 +26,6 @@ from itrust.render.text.overturning import NAMES, size_words
 from itrust.render.text.tasks import INSIDE, NONE, OUTSIDE, WAYS
 from itrust.render.text.validation import (
     ALONE,
-    DECISION,
-    FAMILIES,
-    GRADES,
     TITLES,
     calibrated_value,
     validation_head,
@@ -84,8 +81,8 @@ def template() -> Template:
     )
     made.globals |= {own.__name__: own for own in callables}
     made.globals |= {"WORDS": WORDS, "TONES": TONES, "WAYS": WAYS, "NAMES": NAMES}
-    made.globals |= {"FAMILIES": FAMILIES, "GRADES": GRADES, "DECISION": DECISION, "ALONE": ALONE}
-    made.globals |= {"TITLES": TITLES, "NUMBERS": NUMBERS}
+    made.globals |= {"TITLES": TITLES, "NUMBERS": NUMBERS, "ALONE": ALONE}
+    made.globals |= json.loads(own_file("validation.json"))  # what statistics ask and cannot see
     made.globals |= {"MAX_NEW": MAX_NEW, "MAX_UNLIKE": MAX_UNLIKE}
     return made.get_template("page.html.j2")
 

@@ -1,9 +1,9 @@
-"""What validators print, in words: what each statistic asks, and what it cannot see."""
+"""What validators print, in words; what each statistic asks is said on the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from itrust._core import counted
 from itrust.calibration import Validation
@@ -13,98 +13,6 @@ if TYPE_CHECKING:
     from itrust.auditing import Audit
 
 
-class StatisticFamily(NamedTuple):
-    """Statistics that are told together: a key, a title, what they ask and cannot see."""
-
-    key: str
-    title: str
-    asks: str
-    blind: str
-    names: tuple[str, ...] = ()
-
-
-FAMILIES = (
-    StatisticFamily(
-        "intercept",
-        "Calibration intercept",
-        "Is the mean right? The intercept of a logistic model with logit p as an offset: 0 if it "
-        "is, above 0 if the model is too low.",
-        "Sees the mean alone: a model that is too high for half of the rows and too low for the "
-        "others passes.",
-        ("intercept",),
-    ),
-    StatisticFamily(
-        "slope",
-        "Calibration slope",
-        "Are predictions as spread as they should be? 1 if they are, below 1 if they are too "
-        "extreme.",
-        "Sees one line through the logit: a bias that rises and falls along the prediction can "
-        "pass, and so does one that cancels at every prediction.",
-        ("slope",),
-    ),
-    StatisticFamily(
-        "smooth",
-        "Integrated calibration index",
-        "How far are predictions from a smooth curve of the observed rate? ICI is the mean "
-        "distance, E50 the median, E90 the ninth decile, Emax the largest. It is never 0, so "
-        "compare it with what a calibrated model would show.",
-        "Looks at the prediction alone: a model that is too high for the young and too low for the "
-        "old passes.",
-        ("ici", "e50", "e90", "emax"),
-    ),
-    StatisticFamily(
-        "hosmer_lemeshow",
-        "Hosmer-Lemeshow",
-        "Do events differ from what is expected in ten groups of the prediction? As many degrees "
-        "of freedom as groups, for rows that are new to the model. Its chi-square law misleads "
-        "where events are few; the exact p-value does not.",
-        "What cancels within a group of the prediction passes.",
-        ("hosmer_lemeshow",),
-    ),
-    StatisticFamily(
-        "spiegelhalter",
-        "Spiegelhalter's z",
-        "Is the Brier score what a calibrated model would have?",
-        "Weighs a residual by 1 - 2p: around 1/2 it sees next to nothing, and biases that cancel "
-        "in the sum pass.",
-        ("spiegelhalter",),
-    ),
-    StatisticFamily(
-        "brier",
-        "Brier score, split",
-        "Score = miscalibration - discrimination + uncertainty, by isotonic recalibration "
-        "(CORP); the log loss likewise.",
-        "Miscalibration is that of the prediction alone, and part of it is chance: compare it with "
-        "what a calibrated model would show.",
-        (
-            *("brier", "miscalibration", "discrimination", "uncertainty"),
-            *("log_loss", "log_miscalibration", "log_discrimination", "log_uncertainty"),
-        ),
-    ),
-    StatisticFamily(
-        "auc",
-        "Discrimination",
-        "How often has a positive row the larger prediction? AUC with DeLong's interval; Gini = "
-        "2 AUC - 1.",
-        "Not calibration: predictions that are all halved have the same AUC.",
-        ("auc", "gini"),
-    ),
-)
-GRADES = StatisticFamily(
-    "grades",
-    "Tests by grade",
-    "Are there more events in a grade than predicted? Binomial and Jeffreys tests, one-sided: "
-    "small where the prediction is too low. Adjusted: for all grades.",
-    "The mean of a grade: rows of a grade that are off in opposite directions pass.",
-)
-DECISION = StatisticFamily(
-    "decision",
-    "Decision curve",
-    "What is it worth to act on rows whose prediction reaches a threshold? True positives less "
-    "false ones times threshold / (1 - threshold), by row.",
-    "An average over all rows: who is acted on wrongly is not seen, and a miscalibrated model "
-    "can be worth more than a calibrated one.",
-)
 TITLES = {
     "intercept": "calibration intercept",
     "slope": "calibration slope",

@@ -51,7 +51,7 @@ from itrust.tasks.passes import SumsByKey, TaskPass
 from itrust.tasks.quantities import Callback
 from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
 from itrust.tasks.scores import DrawnSums, TaskConstants
-from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, Uncertainty, few_labels
+from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
@@ -369,7 +369,7 @@ class TaskPart:
         if sums is not None:
             scores = self.constants.scores(sums[0])
             for k, fact in enumerate(facts):
-                if sample.several and fact.error.stderr == 0:  # labels of classes cancel
+                if sample.several and fact.labels.error.stderr == 0:  # labels of classes cancel
                     scores[k] = 0.0
         return tuple(
             result
@@ -414,11 +414,6 @@ class TaskFacts(NamedTuple):
     missing: Mapping[str, int]  # rows without a covariate
     references: Mapping[str, Any]  # levels that were not chosen
 
-    @property
-    def error(self) -> Uncertainty:
-        """How far the bias may be off."""
-        return self.labels.error
-
 
 def _results(
     redraws: Redraws,
@@ -443,7 +438,7 @@ def _results(
         elif fact.few:
             notes = [FEW_NOTE]
         else:
-            notes = _design_notes(sample.design, fact.error.freedom)
+            notes = _design_notes(sample.design, fact.labels.error.freedom)
         notes.extend(reference_notes(fact.references))
         notes.extend(_missing_notes(task, fact.missing))
         results.append(
@@ -453,7 +448,7 @@ def _results(
                 from_labels=fact.labels.value,
                 lower=lower,
                 upper=upper,
-                stderr=fact.error.stderr,
+                stderr=fact.labels.error.stderr,
                 unadjusted_pvalue=unadjusted,
                 pvalue=pvalue,
                 alpha=redraws.alpha,

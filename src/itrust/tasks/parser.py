@@ -183,16 +183,16 @@ class _Parser(ConditionReader):
         self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]
     ) -> Part:
         """Sums of products of factors, from left to right."""
-
-        def product() -> Part:
-            left = factor()
-            while sign := self.accept("*", "/"):
-                left = self._joined(join, left, sign, factor())
-            return left
-
-        left = product()
+        left = self._product(factor, join)
         while sign := self.accept("+", "-"):
-            left = self._joined(join, left, sign, product())
+            left = self._joined(join, left, sign, self._product(factor, join))
+        return left
+
+    def _product(self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]) -> Part:
+        """Products of factors, from left to right."""
+        left = factor()
+        while sign := self.accept("*", "/"):
+            left = self._joined(join, left, sign, factor())
         return left
 
     def _joined(
@@ -376,10 +376,7 @@ class _Parser(ConditionReader):
 
     def product(self) -> Quantity:
         """A quantity without sums, which would stand in parentheses."""
-        left = self.quantity_factor()
-        while sign := self.accept("*", "/"):
-            left = self._joined(Formula, left, sign, self.quantity_factor())
-        return left
+        return self._product(self.quantity_factor, Formula)
 
     def given(self) -> Predicate:
         if not self.accept("|"):

@@ -1,17 +1,17 @@
 """Tasks on very many rows: everything they need is a sum over rows, so passes suffice.
 
 A first pass sums numerators and denominators with labels and with probabilities. The smoothed law
-of labels is then fitted to the rows at hand, or by passes where these hold too few of the labels
-that matter. One more pass gives the estimate by that law; and the main pass, shared with the test,
-sums squares of the rows' shares and what redrawn labels make of every task. Regressions are solved
-by Newton's steps, each of them a pass that all share: a first pass counts levels, and steps begin
-at what the rows at hand say, so that two or three suffice.
+of labels is fitted to the rows at hand, with the totals of all. One more pass gives the estimate by
+that law; and the main pass, shared with the test, sums squares of the rows' shares and what redrawn
+labels make of every task. Regressions are solved by Newton's steps, each of them a pass that all
+share: a first pass counts levels, and steps begin at what the rows at hand say, so that two or
+three suffice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -62,12 +62,11 @@ from itrust.tasks.uncertainty import (
 )
 from itrust.terms import RegressionRows, RegressionSums, is_flat
 
-MIN_LABELS = 200  # of either kind among the rows at hand, for their law to be that of all rows
+MIN_LABELS = 50  # of either kind among the rows at hand, for their law to follow quantities
 MAX_RATIOS = 60  # and coefficients of a task, which are bits of a number
 MIN_AT_HAND = 50  # rows that tell how columns are spread
 STEPS = 50
 SETTLED = 1e-7  # steps converge quadratically: after such a one, nothing is left to do
-ENOUGH, ROUGHLY = 1e-6, 1e-4  # for laws, and for what only says how uncertain a number is
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,37 +95,6 @@ def weights_at_hand(redraws: Redraws) -> FloatArray:
     return np.ones(redraws.sample.n) if weights is None else weights / redraws.survey.unit
 
 
-def improved(
-    sums_at: Callable[[dict[Any, FloatArray]], Mapping[Any, RegressionSums]],
-    starts: Mapping[Any, FloatArray],
-    enough: float,
-    check: Callable[[Any, RegressionSums | None], None] | None = None,
-) -> dict[Any, FloatArray]:
-    """Solve several equations by Newton's steps, which share passes, until all steps are short.
-
-    `check` sees the sums that the last step of an equation was made of, None where there is none.
-    """
-    left, found = dict(starts), dict(starts)
-    check = check or (lambda key, sums: None)  # noqa: ARG005
-    for _ in range(STEPS):
-        if not left:
-            break
-        for key, sums in sums_at(left).items():
-            step = sums.step()
-            longest = float(np.abs(step).max())
-            if not math.isfinite(longest):
-                check(key, None)
-                del left[key]
-                continue
-            left[key] = found[key] = left[key] + step / max(1.0, longest)
-            if longest < enough:
-                check(key, sums)
-                del left[key]
-    for key in left:
-        check(key, None)
-    return found
-
-
 # --- regressions ----------------------------------------------------------------------------------
 
 
@@ -144,18 +112,15 @@ def _counted(regressions: Sequence[Regression], chunk: Rows, w: FloatArray) -> S
 
 def _stepped(
     frames: Mapping[Regression, Frame],
-    laws: Mapping[int, StreamedLaw],
-    betas: Mapping[Any, FloatArray],
+    betas: Mapping[tuple[Regression, str], FloatArray],
     chunk: Rows,
     w: FloatArray,
 ) -> SumsByKey:
-    """Sums for a step of coefficients, by regression and by what stands for labels.
+    """Sums for a step of coefficients, by regression and by what stands for labels, "y" or "p".
 
-    That is "y", "p", or the number of a law. Sums of z z' of every regression come with it.
+    Sums of z z' of every regression come with it.
     """
-    stand_ins: dict[Any, FloatArray] = {"y": chunk.y, "p": chunk.p}
-    for number, law in laws.items():
-        stand_ins[number] = law.q(chunk.points, w)
+    stand_ins = {"y": chunk.y, "p": chunk.p}
     sums: dict[Any, Any] = {}
     for regression in dict.fromkeys(regression for regression, _ in betas):
         frame = frames[regression]
@@ -176,8 +141,8 @@ class Solutions:
 
     leaves: Mapping[Regression, Coefficient]
     frames: Mapping[Regression, Frame]
-    betas: Mapping[Any, FloatArray]
-    curves: Mapping[Any, FloatArray]
+    betas: Mapping[tuple[Regression, str], FloatArray]
+    curves: Mapping[tuple[Regression, str], FloatArray]
     points: Points
     chosen: Mapping[Regression, Mapping[str, Any]]
 
@@ -206,55 +171,44 @@ class Solutions:
             for regression, frame in frames.items()
             for kind in ("y", "p")
         }
-        return replace(begun, frames=frames, chosen=chosen).solved(redraws, starts, {}, SETTLED)
+        return replace(begun, frames=frames, chosen=chosen)._solved(redraws, starts)
 
-    def expected(
-        self, redraws: Redraws, tasks: Sequence[Task], laws: Sequence[StreamedLaw]
+    def _solved(
+        self, redraws: Redraws, starts: Mapping[tuple[Regression, str], FloatArray]
     ) -> Solutions:
-        """Solve the regressions of every task by its law, too, beginning at those of labels."""
-        starts = {
-            (leaf.regression, number): self.betas[leaf.regression, "y"]
-            for number, task in enumerate(tasks)
-            for leaf in task.leaves()
-            if isinstance(leaf, Coefficient)
-        }
-        own = {number: laws[number] for _, number in starts}
-        return self.solved(redraws, starts, own, ROUGHLY) if starts else self
-
-    def solved(
-        self,
-        redraws: Redraws,
-        starts: Mapping[Any, FloatArray],
-        laws: Mapping[int, StreamedLaw],
-        enough: float,
-    ) -> Solutions:
-        """Make passes until all steps are short."""
-        curves, grams = dict(self.curves), dict[Regression, FloatArray]()
-
-        def sums_at(betas: dict[Any, FloatArray]) -> Mapping[Any, RegressionSums]:
-            sums = summed(redraws, _stepped, self.frames, laws, dict(betas)).of
-            for regression in self.frames:
-                if regression in sums and regression not in grams:
+        """Make passes, which all equations share, until all steps are short."""
+        left, betas = list(starts), dict(starts)
+        grams, curves = dict[Regression, FloatArray](), dict[Any, FloatArray]()
+        for _ in range(STEPS):
+            sums = summed(redraws, _stepped, self.frames, {key: betas[key] for key in left}).of
+            for key in tuple(left):
+                regression, own = key[0], sums[key]
+                if regression not in grams:
                     grams[regression] = sums[regression]
                     refuse_collinear(self.frames[regression], sums[regression])
-            for key in betas:
-                curves[key] = sums[key].curve
-            return {key: sums[key] for key in betas}
+                step, curves[key] = own.step(), own.curve
+                longest = float(np.abs(step).max())
+                is_last = longest < SETTLED
+                flat = is_last and is_flat(own.curve, grams[regression])
+                if flat or not math.isfinite(longest):
+                    raise self._unsolved(redraws, *key)
+                betas[key] = betas[key] + step / max(1.0, longest)
+                if is_last:
+                    left.remove(key)
+            if not left:
+                return replace(self, betas=betas, curves=curves)
+        raise self._unsolved(redraws, *left[0])
 
-        def check(key: tuple[Regression, Hashable], sums: RegressionSums | None) -> None:
-            regression, kind = key
-            if sums is None or is_flat(sums.curve, grams[regression]):
-                raise _unsolved(redraws, self.leaves[regression], self.frames[regression], kind)
+    def _unsolved(self, redraws: Redraws, regression: Regression, kind: str) -> InputError:
+        """The error about a regression without finite coefficients, told by the rows at hand."""
+        sample, leaf, frame = redraws.sample, self.leaves[regression], self.frames[regression]
+        rows = np.flatnonzero(leaf.inside_of(sample.points, np.ones(sample.n)))
+        s = sample.p if kind == "p" else sample.y
+        return without_solution(leaf, frame, frame.values(sample.points, rows), s[rows])
 
-        betas = improved(sums_at, starts, enough, check)
-        return replace(self, betas={**self.betas, **betas}, curves=curves)
-
-    def fit(self, leaf: Coefficient, kind: Hashable) -> LeafFit:
-        """Take a coefficient; by a law that it has none of, that of labels."""
-        frame = self.frames[leaf.regression]
-        key = (leaf.regression, kind)
-        if key not in self.betas:
-            key = (leaf.regression, "y")
+    def fit(self, leaf: Coefficient, kind: str) -> LeafFit:
+        """Take a coefficient."""
+        frame, key = self.frames[leaf.regression], (leaf.regression, kind)
         position = leaf.position(frame.columns, self.points)
         return CoefficientFit.at(frame, self.betas[key], self.curves[key], position)
 
@@ -271,14 +225,6 @@ class Solutions:
             if isinstance(leaf, Coefficient):
                 chosen |= self.chosen[leaf.regression]
         return chosen
-
-
-def _unsolved(redraws: Redraws, leaf: Coefficient, frame: Frame, kind: Hashable) -> InputError:
-    """The error about a regression without finite coefficients, told by the rows at hand."""
-    sample = redraws.sample
-    rows = np.flatnonzero(leaf.inside_of(sample.points, np.ones(sample.n)))
-    s = sample.p if kind == "p" else sample.y
-    return without_solution(leaf, frame, frame.values(sample.points, rows), s[rows])
 
 
 def _frame(redraws: Redraws, regression: Regression, columns: Any) -> Frame:
@@ -348,7 +294,7 @@ def fits_of(
     positive: FloatArray,
     everyone: FloatArray,
     solutions: Solutions,
-    kind: Any,
+    kind: str,
 ) -> dict[Leaf, LeafFit]:
     """Ratios from their numerators and denominators, (k,) each, and coefficients as solved."""
     fits: dict[Leaf, LeafFit] = {}
@@ -409,57 +355,35 @@ class StreamedLaw:
     leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
 
-    def rows(self, points: Points, w: FloatArray) -> dict[int, IntArray]:
-        """Which rows each law is of."""
-        code = pattern([leaf.inside_of(points, w) for leaf in self.leaves])
-        return {
-            key: np.flatnonzero(code == key) for key in np.unique(code).tolist() if key in self.laws
-        }
-
     def q(self, points: Points, w: FloatArray) -> FloatArray:
         """Probabilities of some rows, (n,)."""
-        q = np.array(points.p)
-        for key, rows in self.rows(points, w).items():
-            q[rows] = self.laws[key].q(points.take(rows))
+        code, q = pattern([leaf.inside_of(points, w) for leaf in self.leaves]), np.array(points.p)
+        for key in np.unique(code).tolist():
+            if key in self.laws:
+                rows = np.flatnonzero(code == key)
+                q[rows] = self.laws[key].q(points.take(rows))
         return q
-
-    def sums(self, chunk: Rows, w: FloatArray) -> SumsByKey:
-        """What some rows contribute to a step of each law."""
-        sums = {}
-        for key, rows in self.rows(chunk.points, w).items():
-            sums[key] = self.laws[key].sums(chunk.y[rows], chunk.points.take(rows), w[rows])
-        return SumsByKey(sums)
 
 
 def _law(
     redraws: Redraws, task: Task, groups: Mapping[int, FloatArray], solutions: Solutions
 ) -> StreamedLaw:
-    """The law of a task: fitted to the rows at hand, or by passes where these are too few."""
+    """The law of a task, which has the totals of all rows, fitted to the rows at hand."""
     sample, w, leaves = redraws.sample, weights_at_hand(redraws), leaves_of([task])
-    code = pattern([leaf.inside_of(sample.points, w) for leaf in leaves])
-    laws, left = {}, []
+    code, laws = pattern([leaf.inside_of(sample.points, w) for leaf in leaves]), {}
     for key, totals in groups.items():
         here = [leaf for k, leaf in enumerate(leaves) if (key >> k) & 1]
         rows = np.flatnonzero(code == key)
         ranked = rows if rows.size >= MIN_RANKED else np.arange(sample.n)
-        quantities = followed(here, [solutions.tilts(leaf) for leaf in here])
+        ones = int(sample.y[rows].sum())
+        quantities: tuple[Quantity, ...] = ()
+        if min(ones, rows.size - ones) >= MIN_LABELS:
+            quantities = followed(here, [solutions.tilts(leaf) for leaf in here])
         law = GroupLaw.of(quantities, totals, sample.points.take(ranked))
-        y = sample.y[rows]
-        kinds = min(int(y.sum()), int(rows.size - y.sum()))
-        enough = (kinds if law.quantities else rows.size) >= MIN_LABELS
-        laws[key] = law.fitted(y, sample.points.take(rows), w[rows]) if rows.size else law
-        if totals[0] > 0 and not enough:
-            left.append(key)
-
-    def law_at(betas: Mapping[int, FloatArray]) -> StreamedLaw:
-        return StreamedLaw(leaves, {key: replace(laws[key], beta=betas[key]) for key in betas})
-
-    def sums_at(betas: dict[Any, FloatArray]) -> Mapping[Any, RegressionSums]:
-        sums = summed(redraws, law_at(betas).sums).of
-        return {key: laws[key].penalised(sums[key], betas[key]) for key in betas}
-
-    improved_betas = improved(sums_at, {key: laws[key].beta for key in left}, ENOUGH)
-    return StreamedLaw(leaves, {**laws, **law_at(improved_betas).laws})
+        if rows.size:
+            law = law.fitted(sample.y[rows], sample.points.take(rows), w[rows])
+        laws[key] = law
+    return StreamedLaw(leaves, laws)
 
 
 def _expected(
@@ -513,7 +437,6 @@ class TaskPass:
         )
         predicted = totals.fits(leaves, solutions, "p")
         expected = summed(redraws, _expected, leaves, laws, predicted).of
-        solutions = solutions.expected(redraws, tasks, laws)
         missing = dict(zip(names, totals.missing.tolist(), strict=True))
         unit = redraws.survey.unit
         return cls(tuple(tasks), leaves, totals, laws, expected, solutions, missing, unit)
@@ -536,9 +459,9 @@ class TaskPass:
         ]
 
     def _by_law(self, number: int) -> dict[Leaf, LeafFit]:
-        """The leaves by the law of a task; coefficients of other tasks are those of labels."""
+        """The leaves by the law of a task; coefficients are those of labels, which it smooths."""
         above, below = (self.expected[side][number] for side in ("above", "below"))
-        return fits_of(self.leaves, above, below, self.totals.mass, self.solutions, number)
+        return fits_of(self.leaves, above, below, self.totals.mass, self.solutions, "y")
 
     @property
     def sharing(self) -> RowwiseWork:

@@ -25,7 +25,7 @@ from itrust.tasks.arithmetic import Bounds, Linearised
 from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows, leaves_of, reestimated
 from itrust.tasks.outcomes import classes_of, outcome_of
 from itrust.tasks.quantities import Quantity
-from itrust.terms import LINKS, RegressionRows, RegressionSums, fit_glm
+from itrust.terms import LINKS, RegressionRows, fit_glm
 
 FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"
@@ -402,26 +402,13 @@ class GroupLaw:
             return points.p
         return np.asarray(expit(_log_odds(points) + self.design(points) @ self.beta))
 
-    @property
-    def penalty(self) -> FloatArray:
-        """Of the constant, and of each quantity."""
-        return np.array([0.0, *(PENALTY for _ in self.quantities)])
-
-    def sums(self, y: FloatArray, points: Points, w: FloatArray) -> RegressionSums:
-        """What some rows contribute to a step."""
-        return RegressionSums.at(LINKS["logit"], self.beta, self.rows(y, points, w))
-
-    def penalised(self, sums: RegressionSums, beta: FloatArray) -> RegressionSums:
-        """Derivatives of what is minimised."""
-        gradient = sums.gradient + self.penalty * beta
-        return replace(sums, gradient=gradient, curve=sums.curve + np.diag(self.penalty))
-
     def fitted(self, y: FloatArray, points: Points, w: FloatArray) -> GroupLaw:
         """The law of rows at hand."""
         if not self.mean_weight > 0:
             return self
         rows = self.rows(y, points, w)
-        least = fit_glm(LINKS["logit"], lambda: (rows,), self.penalty, done=CLOSE)
+        penalty = np.array([0.0, *(PENALTY for _ in self.quantities)])
+        least = fit_glm(LINKS["logit"], lambda: (rows,), penalty, done=CLOSE)
         return replace(self, beta=least.theta)
 
 

@@ -401,3 +401,24 @@ def test_a_class_of_few_rows_is_told_by_its_prediction_alone():
     assert all(2 not in (pair.label,) for pair in shown.pairs.pairs)
     for text in (str(shown), page.page(shown), as_html(shown), summary_markdown(shown, "f")):
         assert "withheld" in text
+
+
+def test_no_noise_is_known_to_who_lacks_the_seed():
+    """Else whoever reads a page could try which exact number gives the one that is shown."""
+    sample, tasks = simulated(3, 400)
+    found = it.audit(sample, tasks, draws=159, rng=0)
+    one, other = (found.disclosed(5, seed=seed).to_dict() for seed in (1, 2))
+
+    def told(facts):
+        part = facts["parts"][0]
+        charts = part["charts"]
+        points = [own for curve in charts["curves"] for own in curve["parts"]] + charts["maps"]
+        yield from [part["curve"]["observed"], [own["bias"] for own in points]]
+        yield [own["observed"] for own in facts["validation"]["grades"]]
+        yield [own["true_positives"] for own in facts["validation"]["decision"]]
+        yield [own["observed"] for own in part["diagnosis"]["groups"]["groups"]]
+        yield [own["from_labels"] for own in facts["tasks"]]
+        yield from [charts["histogram"]["counts"], facts["overall"]["brier"]]
+
+    for first, second in zip(told(one), told(other), strict=True):
+        assert first != second

@@ -22,6 +22,7 @@ from itrust.auditing.charts import (
     HistogramChart,
     MapChart,
     MapSide,
+    NullChart,
     ReliabilityLine,
     nice_step,
 )
@@ -38,13 +39,11 @@ from itrust.auditing.verdict import (
 from itrust.balance import Resemblance
 from itrust.bias import LocalBias, PartBias, Slice
 from itrust.calibration import (
-    CalibrationResult,
     ClassResult,
     DecisionPoint,
     Dictionary,
     Finding,
     Grade,
-    MulticlassResult,
     RegionPower,
     ReliabilityCurve,
     TakenFor,
@@ -71,7 +70,7 @@ from itrust.data import (
 )
 from itrust.kernels import LocalKernel
 from itrust.nulls import Null
-from itrust.overturn import NumberRobustness, PrudentResult
+from itrust.overturn import NumberRobustness
 from itrust.recalibrate import Recalibration
 from itrust.tasks import ShownNumbers, Task, TaskResult
 
@@ -80,7 +79,11 @@ if TYPE_CHECKING:
 
 OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, Dictionary, LocalBias)
 NOTES = frozenset({"notes", "assumption_warnings", "warnings"})
+SCORES = frozenset({"accuracy", "brier", "log_loss", "ece", "smooth_ece"})
+COUNTS = frozenset({"impossible", "certain", "contrary", "outside", "at_edge"})
+NUMBERS = SCORES | COUNTS | {"mce", "statistic", "hoeffding_bound"}
 HIDDEN = object()  # in place of what is not shown
+FEW = "(few rows)"  # in place of the name of a level
 NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
 ENDS = (0.05, 0.95)  # quantiles between which a covariate is told in some twenty steps
 STEPS = 20
@@ -177,11 +180,40 @@ class _Walk:
                 continue
             if part.name in NOTES:
                 shown: Any = tuple(note for note in value if not self.numbers.rare.search(note))
+            elif part.name in NUMBERS and value is not None:
+                shown = self.number(part.name, value)
             else:
                 shown = self(value)
             if shown is not value:
                 changes[part.name] = None if shown is HIDDEN else shown
         return replace(own, **changes) if changes else own
+
+    def number(self, name: str, value: float) -> float:
+        """A score over all rows, a statistic or a count, wherever it stands."""
+        if name in COUNTS:
+            return self.set_of(value, name).count if value else 0
+        if name in SCORES:
+            return self.everyone.score(value, f"{name} {self.outcome}")
+        # The largest calibration error may be that of a bin of few rows.
+        return math.nan if name == "mce" else short(value)
+
+    def set_of(self, rows: float, *content: object) -> Cell:
+        """A set whose rows are not at hand; the key of all rows keeps its noise secret."""
+        return Cell.of(rows, self.everyone.key, *content)
+
+    @property
+    def least(self) -> int:
+        """Fewest rows of a set that is shown."""
+        return self.keys.min_cell
+
+    def is_few(self, name: Any) -> bool:
+        """Whether few rows have a class; not asked of two labels."""
+        classes = self.audit.classes
+        return name in classes and self.labelled(classes.index(name)).rows < self.least
+
+    def labelled(self, code: int) -> Cell:
+        """The rows of a class, or of label 1."""
+        return self.keys.cell(np.asarray(self.audit.sample.codes == code))
 
     @cached_property
     def everyone(self) -> Cell:
@@ -208,7 +240,7 @@ class _Walk:
         """Whether rows, or a level that names them, are few."""
         if where is None or isinstance(where, Everywhere):
             return False
-        least = self.keys.min_cell
+        least = self.least
         for leaf in where.leaves():
             named: list[Predicate] = [leaf]
             if isinstance(leaf, OneOf):
@@ -222,10 +254,6 @@ class _Walk:
     def chance(self, pvalue: float) -> float:
         """A p-value of a part."""
         return short_pvalue(pvalue, self.audit.alpha)
-
-    def score(self, own: Any, *names: str, which: str = "") -> dict[str, Any]:
-        """Scores over all rows."""
-        return {n: self.everyone.score(getattr(own, n), f"{n} {which}") for n in names}
 
     @singledispatchmethod
     def _shown(self, own: Any) -> Any:
@@ -244,7 +272,7 @@ class _Walk:
     @_shown.register(PartBias)
     def _(self, own: PartBias) -> Any:
         rows = own.judged_on if isinstance(own, Slice) else own.rows
-        if self.few(own.where, own.rows) or rows < self.keys.min_cell:
+        if self.few(own.where, own.rows) or rows < self.least:
             return HIDDEN
         whole = self.cell(own.where, own.rows)
         cell, ratio = replace(whole, rows=rows), whole.count / whole.rows
@@ -280,10 +308,10 @@ class _Walk:
         bins: dict[str, list[float]] = {name: [] for name in vars(own)}
         for values in zip(*vars(own).values(), strict=True):
             one = dict(zip(bins, map(float, values), strict=True))
-            if one["rows"] < self.keys.min_cell:
+            if one["rows"] < self.least:
                 self.gone.append(one)
                 continue
-            cell = Cell.of(one["rows"], one["predicted"], one["observed"])
+            cell = self.set_of(one["rows"], one["predicted"], one["observed"])
             rate = cell.rate(one["observed"], self.outcome)
             exact = one["observed"], one["lower"], one["upper"]
             lower, upper = cell.interval(exact, rate, marks=[1.0])
@@ -297,20 +325,14 @@ class _Walk:
 
     @_shown.register(Overall)
     def _(self, own: Overall) -> Any:
-        walk = self.of("top") if self.audit.classes else self
-        scores = self.score(own, "brier", "log_loss", "ece", "smooth_ece")
-        # The largest error may be that of a bin of few rows.
-        return walk.walked(own, **scores, mce=math.nan, statistic=short(own.statistic))
+        return (self.of("top") if self.audit.classes else self).walked(own)
 
     @_shown.register(OutcomePart)
     def _(self, own: OutcomePart) -> Any:
         walk = self.of_class(own.name)
-        if not self.audit.classes:
-            return walk.walked(own, rows=self._labelled(1).count, **self.score(own, "ece"))
-        cell = self._labelled(walk.outcome)
-        if cell.rows >= self.keys.min_cell:
-            ece = self.score(own, "ece", which=str(walk.outcome))
-            return walk.walked(own, rows=cell.count, **ece)
+        if not self.is_few(own.name):
+            code = walk.outcome if self.audit.classes else 1
+            return walk.walked(own, rows=self.labelled(code).count)
         self.gone.append(own)
         told, diagnosis = math.nan, own.diagnosis
         groups = diagnosis.groups and replace(diagnosis.groups, groups=())
@@ -326,32 +348,20 @@ class _Walk:
             diagnosis=replace(diagnosis, groups=groups, slices=slices),
         )
 
-    def _labelled(self, code: int) -> Cell:
-        """The rows of a class, or of label 1."""
-        return self.keys.cell(np.asarray(self.audit.sample.codes == code))
-
-    @_shown.register(CalibrationResult)
-    @_shown.register(MulticlassResult)
-    def _(self, own: Any) -> Any:
-        impossible = _about(own.impossible)
-        return self.walked(own, statistic=short(own.statistic), impossible=impossible)
-
-    @_shown.register(PrudentResult)
-    def _(self, own: PrudentResult) -> Any:
-        return self.walked(own, impossible=_about(own.impossible))
-
     @_shown.register(ImpossibleLabels)
     def _(self, own: ImpossibleLabels) -> Any:
-        return ImpossibleLabels(_about(own.count))
+        return ImpossibleLabels(int(self.number("impossible", own.count)))
+
+    @_shown.register(NullChart)
+    def _(self, own: NullChart) -> Any:
+        return replace(own, observed=short(own.observed))
 
     @_shown.register(ClassResult)
     def _(self, own: ClassResult) -> Any:
-        walk = self.of_class(own.name)
-        rows, code = own.positives, walk.outcome
-        if isinstance(code, int):
-            cell = self._labelled(code)
-            rows = cell.count if cell.rows >= self.keys.min_cell else NOT_TOLD
-        return walk.walked(own, positives=rows, statistic=short(own.statistic))
+        walk, rows = self.of_class(own.name), own.positives
+        if own.name in self.audit.classes:
+            rows = NOT_TOLD if self.is_few(own.name) else self.labelled(walk.outcome).count
+        return walk.walked(own, positives=rows)
 
     @_shown.register(Finding)
     def _(self, own: Finding) -> Any:
@@ -364,12 +374,11 @@ class _Walk:
 
     @_shown.register(TakenFor)
     def _(self, own: TakenFor) -> Any:
-        codes = [self.audit.classes.index(name) for name in (own.actual, own.predicted)]
-        least = self.keys.min_cell
-        if self.few(own.where) or any(self._labelled(code).rows < least for code in codes):
+        if self.few(own.where) or self.is_few(own.actual) or self.is_few(own.predicted):
             return HIDDEN
-        cell = self.cell(own.where)
-        return replace(own, moved=cell.score(own.moved, f"moved {codes}"), score=short(own.score))
+        what = f"{own.predicted} for {own.actual}"
+        moved = self.cell(own.where).score(own.moved, what)
+        return replace(own, moved=moved, score=short(own.score))
 
     @_shown.register(RegionPower)
     def _(self, own: RegionPower) -> Any:
@@ -394,7 +403,7 @@ class _Walk:
 
     @_shown.register(TaskResult)
     def _(self, own: TaskResult) -> Any:
-        return self.numbers.result(own)
+        return self.numbers.result(own, str(self.outcome))
 
     @_shown.register(NumberRobustness)
     def _(self, own: NumberRobustness) -> Any:
@@ -408,7 +417,7 @@ class _Walk:
         )
         flips = own.flips
         if flips is not None:
-            noise = _about(flips.at_most) - flips.at_most
+            noise = self.set_of(flips.at_most, own.task).count - flips.at_most
             counts = {name: max(n + noise, 1) if n else 0 for name, n in vars(flips).items()}
             flips = replace(flips, **counts)
         ends = {"bias": task.bias, "lower": task.lower, "upper": task.upper}
@@ -416,7 +425,7 @@ class _Walk:
 
     @_shown.register(Comparison)
     def _(self, own: Comparison) -> Any:
-        models = tuple(self._model(model) for model in own.models)
+        models = self(own.models)
         before = {model.name: model for model in own.models}
         after = {model.name: model for model in models}
         shown = (self._difference(part, before, after) for part in own.differences)
@@ -436,47 +445,38 @@ class _Walk:
         lower, upper = cell.interval(exact, moved, slack=slack, what=what)
         return replace(own, value=moved, lower=lower, upper=upper)
 
-    def _model(self, own: ModelReport) -> ModelReport:
-        """A model beside others; it is told as the audit tells it where it is the audit's."""
-        is_own = own.test.statistic == self.audit.test.statistic
-        which = "" if is_own else own.name
-        scores = self.score(own, "accuracy", "brier", "log_loss", "ece", "smooth_ece", which=which)
-        tasks = tuple(self.numbers.result(task, which) for task in own.tasks)
-        return replace(own, **scores, test=self(own.test), tasks=tasks)
+    @_shown.register(ModelReport)
+    def _(self, own: ModelReport) -> Any:
+        is_own = own.test.statistic == self.audit.test.statistic  # told as the audit tells it
+        return (self if is_own else self.of(own.name)).walked(own)
 
     @_shown.register(Recalibration)
     def _(self, own: Recalibration) -> Any:
-        scores = self.score(own, "brier", "log_loss", "ece", "smooth_ece", which=own.name)
-        least = self.keys.min_cell
-        counts = {n: getattr(own, n) for n in ("outside", "at_edge")}
-        about = {n: _about(rows) if rows >= least else 0 for n, rows in counts.items()}
-        return self.walked(own, "fitted", mce=math.nan, **scores, **about)
+        few = {n: 0 for n in ("outside", "at_edge") if getattr(own, n) < self.least}
+        return self.of(own.name).walked(own, "fitted", **few)
 
     @_shown.register(Resemblance)
     def _(self, own: Resemblance) -> Any:
-        return self.walked(own.disclosed(self.keys.min_cell), "differences", "compared")
+        told = own.disclosed(self.least, self.everyone.key)
+        return self.walked(told, "differences", "compared")
 
     @_shown.register(ClassMatrix)
     def _(self, own: ClassMatrix) -> Any:
-        given, expected, rows = own.given.copy(), own.expected.copy(), own.rows.copy()
+        given, rows = own.given.copy(), own.rows.copy()
         for code in range(len(own.classes)):
-            cell = self._labelled(code)
-            few = cell.rows < self.keys.min_cell
+            cell = self.labelled(code)
+            few = cell.rows < self.least
             rows[code] = NOT_TOLD if few else cell.count
-            for other in range(len(own.classes)):
-                given[code, other] = math.nan if few else self._given(cell, given, code, other)
-        return self.walked(own, given=given, expected=expected, rows=rows, pairs=self(own.pairs))
-
-    @staticmethod
-    def _given(cell: Cell, given: Any, code: int, other: int) -> float:
-        return cell.predicted(float(given[code, other]), f"given {other}")
+            for other, value in enumerate(map(float, own.given[code])):
+                given[code, other] = math.nan if few else cell.predicted(value, f"given {other}")
+        return self.walked(own, given=given, rows=rows)
 
     @_shown.register(PairBias)
     def _(self, own: PairBias) -> Any:
         classes = self.audit.classes
-        cell, other = self._labelled(classes.index(own.label)), classes.index(own.taken_for)
-        if cell.rows < self.keys.min_cell:
+        if self.is_few(own.label):
             return HIDDEN
+        cell, other = self.labelled(classes.index(own.label)), classes.index(own.taken_for)
         given = cell.predicted(own.given, f"given {other}")
         exact, what = (own.bias, own.lower, own.upper), f"given {other}"
         lower, upper = cell.interval(exact, given - own.expected, what=what)
@@ -488,11 +488,13 @@ class _Walk:
         shown: list[Any] = []
         for name in (own.label, own.taken_for):
             walk, groups = self.of_class(name), self.audit[name].diagnosis.groups or ()
-            few = self._labelled(walk.outcome).rows < self.keys.min_cell
-            shown += [
-                HIDDEN if few else walk(group) for group in groups if group.where == own.where
-            ]
-        if HIDDEN in shown or len(shown) < 2:
+            shown += [walk(group) for group in groups if group.where == own.where]
+        if (
+            HIDDEN in shown
+            or len(shown) < 2
+            or self.is_few(own.label)
+            or self.is_few(own.taken_for)
+        ):
             return HIDDEN
         low, high = shown
         return replace(
@@ -506,27 +508,23 @@ class _Walk:
 
     @_shown.register(ClassEvidence)
     def _(self, own: ClassEvidence) -> Any:
-        walk = self.of_class(own.name)
-        few = (
-            isinstance(walk.outcome, int) and self._labelled(walk.outcome).rows < self.keys.min_cell
-        )
-        item = walk(own.item)
-        if item is HIDDEN or (few and not isinstance(own.item, Finding)):
+        item = self.of_class(own.name)(own.item)
+        if item is HIDDEN or (self.is_few(own.name) and not isinstance(own.item, Finding)):
             return HIDDEN
         return replace(own, item=item)
 
     @_shown.register(PointBias)
     def _(self, own: PointBias) -> Any:
-        if own.neighbours < self.keys.min_cell:
+        if own.neighbours < self.least:
             return HIDDEN
-        cell = Cell.of(own.neighbours, own.prediction, own.lower, self.outcome)
+        cell = self.set_of(own.neighbours, own.prediction, own.lower, self.outcome)
         exact = own.at_least if own.bias is None else own.bias, own.lower, own.upper
         moved = exact[0] + cell.moved("bias")
         lower, upper = cell.interval(exact, moved, marks=[self.audit.tolerance])
-        named = [own for own in own.coordinates if not self._rare_level(own)]
+        named = (self._coordinate(part) for part in own.coordinates)
         return replace(
             own,
-            coordinates=tuple(map(self._coordinate, named)),
+            coordinates=tuple(part for part in named if part is not None),
             prediction=short(own.prediction, 2),
             lower=lower,
             upper=upper,
@@ -534,16 +532,11 @@ class _Walk:
             bias=None if own.bias is None else same_side(own.bias, moved, [0.0]),
         )
 
-    def _rare_level(self, own: PointCoordinate) -> bool:
-        return self.audit.sample.column(own.name).kind not in ("number", "date") and self.few(
-            own.where
-        )
-
-    def _coordinate(self, own: PointCoordinate) -> PointCoordinate:
-        """A number of one row, told in about twenty steps; levels as they are."""
+    def _coordinate(self, own: PointCoordinate) -> PointCoordinate | None:
+        """A number of one row, told in about twenty steps; a level, if enough rows have it."""
         column = self.audit.sample.column(own.name)
         if column.kind not in ("number", "date") or own.value is None:
-            return own
+            return None if self.few(own.where) else own
         value = float(column.values[np.argmax(self.inside(own.where))])
         low, high = np.nanquantile(column.values, ENDS)
         step = nice_step(float(high - low) / STEPS or 1.0)
@@ -567,18 +560,15 @@ class _Walk:
 
     @_shown.register(Validation)
     def _(self, own: Validation) -> Any:
-        least = self.keys.min_cell
         counts = {name: getattr(own, name) for name in ("certain", "contrary")}
-        about: dict[str, Any] = {
-            n: _about(k) if not k or k >= least else None for n, k in counts.items()
-        }
-        return self.walked(own, events=self._labelled(1).count, **about)
+        few: dict[str, Any] = {n: None for n, k in counts.items() if k and k < self.least}
+        return self.walked(own, events=self.labelled(1).count, **few)
 
     @_shown.register(Grade)
     def _(self, own: Grade) -> Any:
-        if own.rows < self.keys.min_cell:
+        if own.rows < self.least:
             return HIDDEN
-        cell = Cell.of(float(own.rows), own.predicted, own.observed)
+        cell = self.set_of(own.rows, own.predicted, own.observed)
         observed = cell.rate(own.observed)
         pvalues: dict[str, Any] = {
             name: self.chance(value)
@@ -592,9 +582,9 @@ class _Walk:
     @_shown.register(DecisionPoint)
     def _(self, own: DecisionPoint) -> Any:
         rate, acted = self.everyone.rate(own.rate), own.true_positives + own.false_positives
-        if own.rows < self.keys.min_cell or not acted:
+        if own.rows < self.least or not acted:
             return replace(own, true_positives=0.0, false_positives=0.0, rate=rate, rows=0)
-        cell = Cell.of(float(own.rows), own.true_positives, own.false_positives)
+        cell = self.set_of(own.rows, own.true_positives, own.false_positives)
         right = cell.rate(own.true_positives / acted)
         acted *= cell.count / cell.rows
         true, false = right * acted, (1 - right) * acted
@@ -606,8 +596,7 @@ class _Walk:
         p, ends = self.audit.sample.p, np.array(own.edges)
         bars = np.clip(np.searchsorted(ends, p, side="right") - 1, 0, len(own.counts) - 1)
         cells = [self.keys.cell(bars == k, rows) for k, rows in enumerate(own.counts)]
-        least = self.keys.min_cell
-        return replace(own, counts=tuple(c.count if c.rows >= least else 0 for c in cells))
+        return replace(own, counts=tuple(c.count if c.rows >= self.least else 0 for c in cells))
 
     @_shown.register(ReliabilityLine)
     def _(self, own: ReliabilityLine) -> Any:
@@ -632,26 +621,25 @@ class _Walk:
 
     @_shown.register(MapChart)
     def _(self, own: MapChart) -> Any:
-        columns, rows = (
-            [k for k in range(len(side.at)) if not side.where or not self.few(side.where[k])]
-            for side in (own.across, own.up)
-        )
-        self.gone.extend([own] * (len(own.across.at) + len(own.up.at) - len(columns) - len(rows)))
-        width = len(own.across.at)
-        places = [row * width + column for row in rows for column in columns]
-        names = ("bias", "lower", "upper", "neighbours", "pvalue", "flagged")
-        kept = {name: tuple(getattr(own, name)[k] for k in places) for name in names}
-        across, up = _taken(own.across, columns), _taken(own.up, rows)
-        part = replace(own, across=across, up=up, **kept)
-        of_cells = [
-            (f"{across.name} {a} {up.name} {u}", self._levels(across, j, up, i))
-            for i, u in enumerate(up.at)
-            for j, a in enumerate(across.at)
+        across, up = self._side(own.across), self._side(own.up)
+        pairs = [(i, j) for i in range(len(up.at)) for j in range(len(across.at))]
+        few = [FEW in (up.at[i], across.at[j]) for i, j in pairs]
+        bias = tuple(None if gone else own.bias[k] for k, gone in enumerate(few))
+        levels = bool(own.across.where and own.up.where)
+        places = [
+            (
+                f"{across.name} {across.at[j]} {up.name} {up.at[i]}",
+                own.across.where[j] & own.up.where[i] if levels else None,
+            )
+            for i, j in pairs
         ]
-        return self._points(part, of_cells)
+        return self._points(replace(own, across=across, up=up, bias=bias), places)
 
-    def _levels(self, across: MapSide, j: int, up: MapSide, i: int) -> Predicate | None:
-        return across.where[j] & up.where[i] if across.where and up.where else None
+    def _side(self, own: MapSide) -> MapSide:
+        """An axis without the names of levels that few rows have."""
+        gone = [k for k, where in enumerate(own.where) if self.few(where)]
+        self.gone.extend(own.where[k] for k in gone)
+        return replace(own, at=tuple(FEW if k in gone else at for k, at in enumerate(own.at)))
 
     def _points(self, own: Any, places: list[tuple[str, Predicate | None]]) -> Any:
         """Points of a curve or cells of a map, each with the noise of the rows near it."""
@@ -660,12 +648,12 @@ class _Walk:
         for k, (place, where) in enumerate(places):
             one = {name: getattr(own, name)[k] for name in names}
             near = one["neighbours"] or 0.0
-            if one["bias"] is not None and near < self.keys.min_cell:
+            if one["bias"] is not None and near < self.least:
                 self.gone.append(place)
-            if one["bias"] is None or near < self.keys.min_cell:
+            if one["bias"] is None or near < self.least:
                 one = dict.fromkeys(names)
             else:
-                one |= self._point(one, Cell.of(near, place), where)
+                one |= self._point(one, self.set_of(near, place), where)
             for name, value in one.items():
                 told[name].append(value)
         blank = tuple(
@@ -693,20 +681,8 @@ POINTWISE = frozenset(
 )
 
 
-def _about(rows: int | None) -> Any:
-    """A number of rows of which nothing else is known."""
-    return rows if not rows else Cell.of(float(rows), "rows").count
-
-
 def _told_of(model: ModelReport, own: Difference) -> float:
     """What a difference is of: a score, or the plug-in estimate of a task."""
     if own.task is None:
         return float(getattr(model, {"Brier": "brier", "log loss": "log_loss"}[own.what]))
     return next((task.plugin for task in model.tasks if task.task == own.task), math.nan)
-
-
-def _taken(side: MapSide, kept: list[int]) -> MapSide:
-    if len(kept) == len(side.at):
-        return side
-    where = tuple(side.where[k] for k in kept)
-    return replace(side, at=tuple(side.at[k] for k in kept), where=where)

@@ -575,13 +575,15 @@ class Resemblance(Result):
         """Share of the population that no labelled row resembles."""
         return shares_of(self.gaps)
 
-    def disclosed(self, min_cell: int) -> Resemblance:
+    def disclosed(self, min_cell: int, key: int = 0) -> Resemblance:
         """Leave out what rests on few rows, and show nothing else exactly.
 
         Parameters
         ----------
         min_cell : int
             Fewest rows behind a comparison or a gap that is shown.
+        key : int
+            Of all labelled rows, which keeps the noise secret.
 
         Returns
         -------
@@ -590,20 +592,22 @@ class Resemblance(Result):
             another value than most, are left out; gaps say no largest or smallest value.
         """
         tables: dict[str, Any] = {
-            name: tuple(self._shown(one) for one in getattr(self, name) if one.rows >= min_cell)
+            name: tuple(
+                self._shown(one, key) for one in getattr(self, name) if one.rows >= min_cell
+            )
             for name in ("differences", "compared")
         }
-        return replace(self, **tables, gaps=disclosed_gaps(self.gaps, min_cell))
+        return replace(self, **tables, gaps=disclosed_gaps(self.gaps, min_cell, key))
 
-    def _shown(self, one: RowDifference) -> RowDifference:
+    def _shown(self, one: RowDifference, key: int) -> RowDifference:
         """A comparison of shares with their noise, of means in few digits."""
-        cells = (Cell.of(rows, one.name, one.level) for rows in (self.n, self.size))
+        cells = (Cell.of(rows, key, one.name, one.level) for rows in (self.n, self.size))
         values = one.labelled, one.population
         if one.kind in (FeatureKind.LEVEL, FeatureKind.MISSING):
             shown = [cell.rate(value) for cell, value in zip(cells, values, strict=True)]
         else:
             shown = [short(value) for value in values]
-        rows = Cell.of(one.rows, one.name, one.level).count
+        rows = Cell.of(one.rows, key, one.name, one.level).count
         return replace(one, labelled=shown[0], population=shown[1], rows=rows)
 
     def _facts(self) -> Mapping[str, Any]:
@@ -631,7 +635,7 @@ def shares_of(gaps: Sequence[Gap]) -> float:
     return float(sum(gap.share for gap in gaps))
 
 
-def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
+def disclosed_gaps(gaps: Sequence[Gap], min_cell: int, key: int) -> tuple[Gap, ...]:
     """Take out gaps of few rows, and the values of single rows.
 
     Rows that were looked at count: a share of random ones would promise rows that may not be.
@@ -639,7 +643,7 @@ def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
     shown = []
     for gap in gaps:
         if gap.rows >= min_cell:
-            count = Cell.of(gap.rows, gap.name, gap.level, gap.side).count
+            count = Cell.of(gap.rows, key, gap.name, gap.level, gap.side).count
             share = min(gap.share * count / gap.rows, 1.0)
             shown.append(replace(gap, bound=None, rows=count, share=share))
     return tuple(shown)

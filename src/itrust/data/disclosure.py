@@ -160,6 +160,11 @@ class CellKeys:
         return cls(words, weights, n or rows.n, checked_count(min_cell, "min_cell"))
 
     @property
+    def whole(self) -> int:
+        """The key of all rows."""
+        return int(self.words.sum(dtype=np.uint64))
+
+    @property
     def share(self) -> float:
         """Rows at hand, of all."""
         return len(self.words) / self.n

@@ -156,7 +156,10 @@ class TaskEstimates(Result):
         if self.whole is not None:
             return self.whole.disclosed(min_cell, seed)
         keys = CellKeys.of(self.rows, min_cell, seed=seed)
-        numbers, looked = ShownNumbers(self.rows, keys), self.resemblance.disclosed(min_cell)
+        numbers, looked = (
+            ShownNumbers(self.rows, keys),
+            self.resemblance.disclosed(min_cell, keys.whole),
+        )
         shown, gone = [], []
         for found, fewest in zip(self.estimates, self.fewest, strict=True):
             if fewest < min_cell or numbers.is_few(found.task):
@@ -164,7 +167,7 @@ class TaskEstimates(Result):
                 continue
             left = found.excluded
             left = None if left is None or 0 < left < min_cell else left
-            gaps = disclosed_gaps(found.gaps, min_cell)
+            gaps = disclosed_gaps(found.gaps, min_cell, keys.whole)
             told = replace(found, gaps=gaps, resemblance=looked, excluded=left)
             shown.append(numbers.estimate(told))
         few = [own for own in self.refused if numbers.tells(own.error)]

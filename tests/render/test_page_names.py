@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
+import itrust as it
 from hostile_names import KNOWN, hostile_names, renamed, stand_in_audit, stand_ins
 from itrust._core import printable, shown_name
 from itrust.render import page
@@ -16,6 +18,20 @@ pytestmark = pytest.mark.nightly
 
 PAGES = 5  # of about 30 names each: all that are known, and some that are made up
 TOUR = (Path(__file__).parent / "names_tour.js").read_text(encoding="utf-8")
+LOOK = """
+const done = arguments[0];
+const charts = [...document.querySelectorAll(".chart")];
+document.querySelectorAll("details").forEach((own) => { own.open = true; });
+const wait = () => {
+  const drawn = charts.every((own) => own.dataset.drawn);
+  if (!document.documentElement.dataset.ready || !drawn) return setTimeout(wait, 5);
+  const odd = charts.filter((own) => /="[^"]*(NaN|undefined)[^"]*"/.test(own.innerHTML)).length;
+  const wider = Math.max(0, document.documentElement.scrollWidth - innerWidth);
+  const pwned = window.pwned !== undefined;
+  done({ odd, scripts: document.scripts.length, pwned, wider });
+};
+wait();
+"""
 MARKUP = {"img", "b", "script", "iframe", "style", "link", "object"}  # what names would make
 
 
@@ -120,3 +136,44 @@ def test_what_is_saved_is_sound_and_names_stay_names(tours):
         assert colours == ("var(" in "".join(tour.names.values()))
         heads = saved["chart-curve csv"]["text"].split("\r\n")[0].split(",")
         assert heads[-6:-3] == ["bias", "lower", "upper"]
+
+
+def other_pages(names: list[str]) -> dict[str, str]:
+    """Pages of several classes, of estimates and of a watch, where all is called so."""
+    rng, n = np.random.default_rng(0), 400
+    p = rng.dirichlet([2, 2, 2, 2], n)
+    codes = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    levels = np.array(names[6:10], dtype=object)
+    x = {names[4]: rng.normal(size=n), names[5]: rng.choice(levels, n)}
+    classes = it.MulticlassSample([names[k] for k in codes], p, x, classes=names[:4])
+    sample = it.Sample(rng.random(n) < p[:, 0], p[:, 0], x)
+    tasks = [it.tasks.mean(names[4]).named(names[10]), it.tasks.prevalence()]
+    watch = it.Watch.start(sample, tasks)
+    for k in range(3):
+        rows = rng.choice(n, 200)
+        watch = watch.update(sample.take(rows), name=names[11 + k])
+    population = it.Population(p[:, 0], x)
+    return {
+        "classes": page.page(it.audit(classes, draws=79, rng=0)),
+        "estimates": page.page(it.tasks.estimate_tasks(tasks, population, sample, rng=0)),
+        "watch": page.page(watch),
+    }
+
+
+@pytest.mark.parametrize(("width", "first"), [(1280, 0), (390, 70)])
+def test_charts_of_other_pages_draw_whatever_names_are(browser, tmp_path, width, first):
+    known = hostile_names(200)  # no lone surrogates, which labels cannot have
+    names = [name for name in known if name.strip() and not re.search("[\ud800-\udfff]", name)]
+    for start in range(first, first + 70, 14):
+        own = list(dict.fromkeys(name.strip() or "a" for name in names[start : start + 14]))
+        own += [f"name {k}" for k in range(14 - len(own))]
+        for kind, text in other_pages(own).items():
+            place = tmp_path / f"{kind}.html"
+            place.write_text(text, encoding="utf-8", errors="backslashreplace")
+            size = {"height": 844, "deviceScaleFactor": 1, "width": width, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.get_log("browser")
+            browser.get(place.as_uri())
+            seen = browser.execute_async_script(LOOK)
+            assert browser.get_log("browser") == [], own
+            assert seen == {"odd": 0, "scripts": 3, "pwned": False, "wider": 0}, own

@@ -16,7 +16,7 @@ MAX_ENDING = 32  # characters; longer ones are no formats
 
 
 def cache_folder() -> Path:
-    """The user's folder for data sets and the compiled template of the page."""
+    """The user's folder for data sets."""
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("itrust"))

@@ -58,6 +58,7 @@ from itrust.render.text.tasks import WAYS, task_title
 from itrust.tasks import Estimate, TaskEstimate, TaskResult
 
 MAX_PARTS = 6
+CHANGE = "difference: second \N{MINUS SIGN} first"
 ROOM = 0.3  # inches a row
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
 USUAL_ALPHA = 0.05  # marked among p-values, for orientation
@@ -230,28 +231,18 @@ def _families(names: Iterable[frozenset[str]]) -> list[int]:
     return [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
 
 
-class Bar(NamedTuple):
-    """One line of a forest: a value with its interval and p-value."""
-
-    label: str
-    value: float
-    lower: float
-    upper: float
-    pvalue: float
-
-
-def biases(labels: Iterable[str], parts: Iterable[Any]) -> list[Bar]:
-    """Lines of whatever has a bias with an interval and a p-value."""
-    return [
-        Bar(label, part.bias, part.lower, part.upper, part.pvalue)
-        for label, part in zip(labels, parts, strict=True)
-    ]
-
-
-def forest(ax: Axes, bars: Sequence[Bar], alpha: float, unit: str = BIAS) -> None:
+def forest(
+    ax: Axes,
+    labels: Sequence[str],
+    parts: Sequence[Any],
+    alpha: float,
+    unit: str = BIAS,
+    of: str = "bias",
+) -> None:
     """Draw values with intervals, the first on top; what is shown is a filled triangle."""
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
-    for row, (_, value, low, high, p) in enumerate(bars):
+    for row, part in enumerate(parts):
+        value, low, high, p = getattr(part, of), part.lower, part.upper, part.pvalue
         shown = p <= alpha
         color = FAINT if not shown else LOW if value > 0 else HIGH
         marker = NOT_SHOWN if not shown else SHOWN_LOW if value > 0 else SHOWN_HIGH
@@ -260,8 +251,9 @@ def forest(ax: Axes, bars: Sequence[Bar], alpha: float, unit: str = BIAS) -> Non
         ax.plot([value], [row], marker, color=color, markersize=6, markerfacecolor=face)
         text = f"{rounded(value, low, high, '+')}  p {p:.3f}".replace("-", "\N{MINUS SIGN}")
         beside_axes(ax, row, text, INK if shown else FAINT)
-    rows_of_names(ax, [bar.label for bar in bars])
-    reach = 1.1 * float(np.nanmax(np.abs([bar[2:4] for bar in bars]), initial=0.02))
+    rows_of_names(ax, labels)
+    ends = [(part.lower, part.upper) for part in parts]
+    reach = 1.1 * float(np.nanmax(np.abs(ends), initial=0.02))
     ax.set_xlim(-reach, reach)
     ax.set_xlabel(unit)
     ax.xaxis.set_major_formatter(FuncFormatter(signed))
@@ -337,7 +329,7 @@ def _(table: GroupTable, display: Display, ax: Axes | None, *, max_groups: int =
     labels = [f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups]
     lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
     [panel] = new_panels(display, ax, (7.6, 1.3 + 0.29 * lines))
-    forest(panel, biases(labels, groups), table.alpha)
+    forest(panel, labels, groups, table.alpha)
     together = "for all groups at once" if table.simultaneous else "each alone"
     cover = f"{100 * (1 - table.alpha):g} %"
     left = len(table.groups) - len(groups)
@@ -352,7 +344,7 @@ def _(table: SliceTable, display: Display, ax: Axes | None, *, max_slices: int =
     [panel] = new_panels(display, ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
     if slices:
         labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
-        forest(panel, biases(labels, slices), table.alpha)
+        forest(panel, labels, slices, table.alpha)
     else:
         _words_alone(panel, "no rule stands out")
     confirmed = f"{len(table.confirmed)} of {len(table)} confirmed on other rows"
@@ -375,8 +367,7 @@ def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
     size = (7.6, (1.2 + 0.5 * len(models)) * count)
     for k, panel in enumerate(new_panels(display, ax, size, (count, 1))):
         results = [model.tasks[k] for model in models]
-        bars = biases(map(_scored, models), results)
-        forest(panel, bars, comparison.alpha)
+        forest(panel, list(map(_scored, models)), results, comparison.alpha)
         panel.annotate(
             short(results[0].name, 76),
             (0.01, 1.0),
@@ -400,7 +391,7 @@ def _scored(model: ModelReport) -> str:
 def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
     """What a model does to one number: the bias with its interval, and the tolerance."""
     [panel] = new_panels(display, ax, (7.0, 1.9))
-    forest(panel, biases([str(task.finding)], [task]), task.alpha)
+    forest(panel, [str(task.finding)], [task], task.alpha)
     if task.tolerance is not None:
         reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
         panel.set_xlim(-reach, reach)
@@ -424,8 +415,8 @@ def _(drift: Drift, display: Display, ax: Axes | None, *, max_rows: int = 30) ->
     shape = {"gridspec_kw": {"height_ratios": heights}}
     panels = new_panels(display, ax, (8.2, sum(heights)), (len(tables), 1), **shape)
     for rows, panel in zip(tables, panels, strict=False):
-        bars = [Bar(in_two_lines(change_title(one)), one.difference, *_ends(one)) for one in rows]
-        forest(panel, bars, drift.alpha, "difference: second \N{MINUS SIGN} first")
+        labels = [in_two_lines(change_title(one)) for one in rows]
+        forest(panel, labels, rows, drift.alpha, CHANGE, "difference")
     first, second = (short(name, 20) for name in drift.names)
     titled(display, f"Change from {first} to {second}: two fixed samples, no monitor", ax)
 
@@ -443,10 +434,6 @@ def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
         if part.task is not None:
             numbers.setdefault(part.name, []).append(part)
     return [first, *numbers.values()]
-
-
-def _ends(change: Change) -> tuple[float, float, float]:
-    return change.lower, change.upper, change.pvalue
 
 
 @paint.register
@@ -484,7 +471,7 @@ def _paint_parts(audit: Audit, ax: Axes) -> None:
     parts = shown[:MAX_PARTS]
     if parts:
         labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
-        forest(ax, biases(labels, parts), audit.alpha)
+        forest(ax, labels, parts, audit.alpha)
     else:
         named = [str(item) for item in audit.evidence if isinstance(item, Finding)][:1]
         _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))

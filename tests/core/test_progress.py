@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from itrust._core import Where, progress, progress_bar, progress_shown, progress_stages
+from itrust._core import progress, progress_bar, progress_shown, progress_stages
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_work_inside_a_stage_moves_it_by_one_part(monkeypatch):
 
 def test_lines_without_a_terminal_one_for_a_stage_once_the_work_is_long(clock, capsys):
     stages = {"reading": 1.0, "testing": 2.0, "drawing": 1.0}
-    with progress_shown(Where.ANYWHERE), progress_stages(stages) as begin:
+    with progress_shown(True), progress_stages(stages) as begin:
         begin("reading")
         clock.now += 4.0
         advance = begin("testing", 4)
@@ -133,7 +133,7 @@ def test_lines_without_a_terminal_one_for_a_stage_once_the_work_is_long(clock, c
 
 
 def test_nowhere_is_nowhere(terminal, capsys):
-    with progress_shown(Where.NOWHERE):
+    with progress_shown(False):
         run(show=True)
     assert (terminal.getvalue(), *capsys.readouterr()) == ("", "", "")
 

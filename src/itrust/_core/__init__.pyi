@@ -78,7 +78,6 @@ from itrust._core.later import offered as offered
 from itrust._core.memory import free_memory as free_memory
 from itrust._core.progress import Advance as Advance
 from itrust._core.progress import Begin as Begin
-from itrust._core.progress import Where as Where
 from itrust._core.progress import progress_bar as progress_bar
 from itrust._core.progress import progress_shown as progress_shown
 from itrust._core.progress import progress_stages as progress_stages

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from itrust._core.text import cut, printable
@@ -27,29 +26,22 @@ WIDE = 60  # columns of a terminal that has room for a bar
 BAR_WIDTH, LEFT_WIDTH = 12, 17
 
 
-class Where(Enum):
-    """Where progress is shown unless somebody asks for it."""
-
-    TERMINAL = "terminal"
-    ANYWHERE = "anywhere"
-    NOWHERE = "nowhere"
-
-
 Advance = Callable[[float], None]  # told how much of the work has been done since the last call
 Begin = Callable[..., Advance]  # told which stage begins, and how much work it is, else 1
 Stage = TypeVar("Stage", bound=Hashable)
-_where = ContextVar("where progress is shown", default=Where.TERMINAL)
+# Whether progress that nobody asks for is shown: anywhere, nowhere, or (None) in a terminal.
+_unasked: ContextVar[bool | None] = ContextVar("where progress is shown", default=None)
 _above: ContextVar[Advance | None] = ContextVar("the work this is a part of", default=None)
 
 
 @contextmanager
-def progress_shown(where: Where) -> Iterator[None]:
-    """Choose where work shows its progress, if it is not asked for."""
-    token = _where.set(where)
+def progress_shown(anywhere: bool) -> Iterator[None]:
+    """Show the progress of work anywhere, not in terminals alone, or nowhere."""
+    token = _unasked.set(anywhere)
     try:
         yield
     finally:
-        _where.reset(token)
+        _unasked.reset(token)
 
 
 @contextmanager
@@ -189,14 +181,14 @@ def _lines(patience: float) -> Display:
 
 
 def _display(show: bool | None) -> Display:
-    above, where = _above.get(), _where.get()
-    if show is not False and where is not Where.NOWHERE:
+    above, unasked = _above.get(), _unasked.get()
+    if show is not False and unasked is not False:
         if above is not None:  # two lines would write over each other
             return _inner(above)
         console = _console(bool(show))
         if console is not None:
             return _line(console, 0.0 if show else PATIENCE)
-        if sys.stderr is not None and (show or where is Where.ANYWHERE):  # else print: stdout
+        if sys.stderr is not None and (show or unasked):  # else print: stdout
             return _lines(0.0 if show else LINES_PATIENCE)
     return lambda meter, title: None  # noqa: ARG005
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from itrust._core import Where, progress_shown
+from itrust._core import progress_shown
 from itrust.cli.command import Guarded, NumberType, Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.console import answer, complain, nothing_but_results
 from itrust.cli.options import (
@@ -231,8 +231,7 @@ def _run(options: Options) -> int:
         gc.enable()
         if signal.getsignal(signal.SIGINT) is app.while_loading:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-    where = Where.NOWHERE if options.quiet else Where.ANYWHERE
-    with progress_shown(where), nothing_but_results():
+    with progress_shown(not options.quiet), nothing_but_results():
         code: int = work.run(options)
     return code
 

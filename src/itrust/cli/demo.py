@@ -115,16 +115,9 @@ def _beside(name: str, text: str) -> list[str]:
 
 def _next(rows: Path | None) -> list[str]:
     """The command for the reader's own file; with the rows of the demo it can be typed as it is."""
-    words = [f"itrust audit {'FILE.csv' if rows is None else rows}", "--label owner", "--prob p"]
-    words += ["--on income,age,region", "--report page.html"]
-    lines = [f"  {words[0]}"]
-    for word in words[1:]:
-        if len(lines[-1]) + len(word) + 3 <= width():  # a blank before it, and " \\" behind it
-            lines[-1] += f" {word}"
-        else:
-            lines[-1] += " \\"
-            lines.append(f"      {word}")
-    return [*wrapped(NEXT, width()), *lines]
+    columns = "--label owner --prob p --on income,age,region"
+    command = f"  itrust audit {rows or 'FILE.csv'} {columns} \\\n      --report page.html"
+    return [*wrapped(NEXT, width()), command]
 
 
 def write_rows(path: Path) -> None:

@@ -72,6 +72,19 @@ def test_slips_are_answered_in_one_sentence(file, prob, said):
     assert "Traceback" not in _all(done)
 
 
+def test_files_of_classes_that_are_streamed_give_the_same(file, tmp_path):
+    columns = ["--label", "y", "--prob", "p_*", "--on", "x,region", "--draws", "79"]
+    found = []
+    for more in ([], ["--stream"]):
+        place = tmp_path / "a.json"
+        assert invoke("audit", file, *columns, *more, "--json", place).exit_code == 0
+        learned = tmp_path / "r.json"
+        fit = ["recalibrate", file, *columns[:6], "--method", "vector", "--save", learned]
+        assert invoke(*fit, *more).exit_code == 0
+        found.append((place.read_text(), learned.read_bytes()))
+    assert found[0] == found[1]
+
+
 def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path):
     out, kept = tmp_path / "r.csv", tmp_path / "m.json"
     learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "vector")

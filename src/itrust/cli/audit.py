@@ -127,7 +127,7 @@ def _rows(
     for name in ("recalibrate", "grades", "robust_to") if roles.several else ():
         if getattr(options, name):
             raise InputError("{argument} is for two labels; leave it out", argument=name)
-    stream = not roles.several and source.streams(options.stream)
+    stream = source.streams(options.stream)
     if stream and options.missing == "drop" and len(roles.models) > 1:
         raise InputError(
             "{argument}: of files that are read some rows at a time, one model is judged; models "

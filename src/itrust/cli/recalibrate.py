@@ -107,11 +107,11 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
         guess = did_you_mean(name, list(methods))
         raise InputError(f"{{argument}}: {problem}", argument="method", value=name, guess=guess)
     roles = settle(source, log, options, on_needed=methods[name].reads_covariates)
-    stream = not several and source.streams(options.stream)
+    stream = source.streams(options.stream)
     if stream:
         log.say(f"reading {source.name} some rows at a time")
     ((model, rows),) = read_rows(source, roles, roles.on, options, stream=stream).items()
-    if name == "local" and not (stream or several):  # takes minutes on a million rows
+    if name == "local" and not stream:  # takes minutes on a million rows
         log.say(f"fitting local on {counted(rows.n, 'row')}")
     learned = methods[name]().fit(rows)
     learned.prob_ = model

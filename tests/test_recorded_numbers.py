@@ -36,7 +36,6 @@ from sklearn.linear_model import LogisticRegression
 
 import itrust as it
 from itrust import nulls, recalibrate, scores, simulate, tasks
-from itrust.bias import HeldOut
 from itrust.engines import Factor, Tiles
 from itrust.kernels import (
     RBF,
@@ -128,7 +127,6 @@ REPAIRS = {
     "histogram, 5": recalibrate.HistogramBinning(5),
     "multicalibration, discretised": recalibrate.Multicalibration(discretised=True),
 }
-HELD_OUT = {"kernel": HeldOut(0.5)}
 SCORES = (scores.brier, scores.log_loss, scores.smooth_ece, scores.ece, scores.mce)
 BINS = {"width": scores.EqualWidth(7), "mass": scores.EqualMass(7)}
 
@@ -676,7 +674,6 @@ def record_local_bias():
         **{title: bias(town(**variant), **ALLOWED) for title, variant in VARIANTS.items()},
         "missing values": bias(gappy(), min_neighbours=8),
         "the paper's": bias(town(), kernel=EXPLICIT, cut=0.0),
-        "widths by labels": bias(town(800), **HELD_OUT),
         "other points": bias(town(), at=unlabelled(60)),
         "elsewhere": bias_elsewhere(town(), unlabelled(60)),
     }

@@ -6,7 +6,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import HeldOut, LocalBias
+from itrust.bias import LocalBias
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 from oracles import plausible
 
@@ -206,33 +206,6 @@ def test_the_null_band_holds_its_level_on_calibrated_rows():
     assert plausible(wrong, runs, doubt=0.02)
 
 
-def test_widths_chosen_by_labels_leave_those_rows_out():
-    sample = town(1_500)
-    b = it.local_bias(sample, kernel=HeldOut(0.4), draws=49, rng=0)
-    assert b.sample.n == 900
-    assert len(b) == 1_500
-    assert "take no part in the estimate" in b.notes[0]
-    # A smooth error asks for wide kernels, a sharp one for narrow ones.
-    rng = np.random.default_rng(0)
-    x, p = rng.random(6_000), np.full(6_000, 0.5)
-    chosen = []
-    for wave in (1, 60):
-        y = rng.random(6_000) < p + 0.45 * np.sin(wave * x)
-        kernel = it.local_bias(it.Sample(y, p, {"x": x}), kernel=HeldOut(0.5), draws=19, rng=0)
-        chosen.append(kernel.kernel.x.kernel.width[0])
-    assert chosen[1] < 0.6 * chosen[0]
-
-
-@pytest.mark.slow
-def test_the_choice_of_widths_does_not_spoil_the_level():
-    runs, wrong = 60, 0
-    for run in range(runs):
-        sample = it.simulate.papers_level_design(400, rng=run).sample
-        wide = HeldOut(0.5, factors=(1.0, 2.0, 4.0))
-        wrong += bool(it.local_bias(sample, kernel=wide, draws=39, rng=run).flagged.any())
-    assert wrong / runs <= 0.05 or plausible(wrong, runs, doubt=0.02)
-
-
 def test_clusters_widen_the_band():
     unit = it.simulate.repeated_units(200, 5, 0.9, rng=0).sample
     x = {"x": unit.columns[0].values}
@@ -259,7 +232,7 @@ def test_something_else_is_told_how_to_become_a_sample():
     [
         ({"alpha": 1.5}, "alpha must lie between 0 and 1"),
         ({"min_neighbours": 0}, "min_neighbours must be a whole number of at least 1"),
-        ({"kernel": "rbf"}, "kernel must be a LocalKernel, HeldOut"),
+        ({"kernel": "rbf"}, "kernel must be a LocalKernel or None"),
         ({"at": [[1, 2]]}, "points must be a Sample or, without labels, a Population"),
         ({"cut": 1.0}, "cut must be at least 0 and below 1"),
         ({"draws": 0}, "draws"),
@@ -329,20 +302,6 @@ def test_covariates_may_be_called_like_columns_of_the_table():
     b = it.local_bias(it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), x), draws=19, rng=0)
     assert {"bias (covariate)", "prediction (covariate)"} <= {*b.to_arrow().column_names}
     assert b.curve("prediction").axis.positions.min() < 0
-
-
-def test_widths_are_not_chosen_on_too_few_rows():
-    with pytest.raises(InputError, match="rows are too few to choose widths on"):
-        it.local_bias(town(60), kernel=HeldOut(), draws=19, rng=0)
-    chosen = it.local_bias(town(900), kernel=HeldOut(), draws=19, rng=0)
-    assert chosen.known.mean() > 0.5
-    assert sum(group.rows for group in chosen.groups("region")) == 900
-
-
-def test_rows_are_those_of_the_whole_sample():
-    b = it.local_bias(town(4_500), kernel=HeldOut(), draws=19, rng=0)
-    assert b.sample.n < b.whole.n == 4_500
-    assert b.points.p == pytest.approx(b.whole.p[b.rows])
 
 
 def test_notes_are_about_the_points_that_were_asked_for():

@@ -74,8 +74,8 @@ def test_parts_carry_the_rows_they_are_about(sample, results):
 def test_groups_and_slices_of_a_bias_use_what_it_holds(sample, results):
     bias = results["bias"]
     assert bias.groups("age").null is bias.redraws.null
-    assert bias.redraws.again(bias.whole) is bias.redraws
+    assert bias.redraws.again() is bias.redraws
     assert bias.groups(EVIL).notes is bias.redraws.notes
     other = bias.groups(EVIL, alpha=0.2, draws=19, rng=5)
     assert (other.alpha, other.draws, other.seed) == (0.2, 19, 5)
-    assert sample is bias.whole
+    assert sample is bias.sample

@@ -181,7 +181,7 @@ class Audit(Result):
     @property
     def rows_at_hand(self) -> int:
         """Rows that slices were searched in, and that what needs rows in memory was made from."""
-        return self.parts[0].diagnosis.bias.whole.n
+        return self.parts[0].diagnosis.bias.sample.n
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -703,7 +703,7 @@ def audit(
         if not rows.several:
             diagnosis = parts[0].diagnosis
             drawn = charts_of(
-                diagnosis.bias.whole,
+                diagnosis.bias.sample,
                 test,
                 alpha=alpha,
                 draws=draws,

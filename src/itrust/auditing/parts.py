@@ -324,7 +324,7 @@ class Diagnosis(WithFacts):
         Diagnosis
             With every group, and the slices that are none.
         """
-        points = bias.whole.points
+        points = bias.sample.points
         held = {part.rows for part in slices}
         known = {group.where.rows(points).tobytes() for group in groups or () if group.rows in held}
         told = tuple(part for part in slices if part.where.rows(points).tobytes() not in known)

@@ -26,7 +26,6 @@ from itrust.bias.groups import bias_groups as bias_groups
 from itrust.bias.groups import group_plan as group_plan
 from itrust.bias.groups import near_end as near_end
 from itrust.bias.local import MIN_NEIGHBOURS as MIN_NEIGHBOURS
-from itrust.bias.local import HeldOut as HeldOut
 from itrust.bias.local import LocalBias as LocalBias
 from itrust.bias.local import beyond as beyond
 from itrust.bias.local import local_bias as local_bias
@@ -70,7 +69,6 @@ __all__ = [
     "CurvePart",
     "GroupBias",
     "GroupTable",
-    "HeldOut",
     "LocalBias",
     "PartBias",
     "PartTable",

@@ -639,19 +639,16 @@ class Redraws:
 
     def again(
         self,
-        sample: Sample,
         *,
         alpha: float | None = None,
         draws: int | None = None,
         rng: Rng = None,
         parts: int = 1,
     ) -> Redraws:
-        """Take these settings along to another question, unless others are given."""
+        """The same rows, redrawn with other settings or for several parts."""
         allowed = self.alpha if alpha is None else alpha
         number = checked_reach(self.draws if draws is None else draws, allowed, parts)
         seed, allowed = self.seed if rng is None else as_seed(rng), float(allowed)
-        if sample is not self.sample:
-            return Redraws(sample, self.null, number, seed, allowed)
         if (number, seed, allowed) == (self.draws, self.seed, self.alpha):
             return self  # with the laws that it has found
         return replace(self, draws=number, seed=seed, alpha=allowed)

@@ -7,7 +7,6 @@ model is miscalibrated: redrawn labels stay within it. The confidence band tells
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from itrust._core import (
     Result,
     Rng,
     checked_count,
-    checked_share,
     listed,
     smallest_tickets,
     tickets,
@@ -45,35 +43,8 @@ if TYPE_CHECKING:
 MAX_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 1_000
 MIN_NEIGHBOURS = 20
-MOSTLY = 0.8
 WIDE = 0.5  # a width of the prediction that takes in nearly all of them
-FACTORS = tuple(2.0**k for k in range(-4, 4))
 MAX_PLACES = 500  # that one half chooses from, drawn without a look at labels
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Choose the widths by how well residuals are predicted on rows that were held out.
-
-    The choice sees labels, so it is made on rows of its own, halved: one half predicts the other,
-    and the other way round. Those rows take no part in the estimate.
-
-    Parameters
-    ----------
-    share : float
-        Share of the rows to choose on.
-    factors : tuple of float
-        Multiples of the default widths to choose from.
-    """
-
-    share: float = 0.3
-    factors: tuple[float, ...] = FACTORS
-
-    def __post_init__(self) -> None:
-        checked_share(self.share, "share")
-        if not self.factors or min(self.factors) <= 0:
-            problem = "{argument} must be positive numbers, not {value}"
-            raise InputError(problem, argument="factors", value=self.factors)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,13 +55,10 @@ class LocalBias(Result):
     ----------
     redraws : Redraws
         The rows of the estimate, and how their labels were redrawn.
-    whole : Sample
-        All rows, or of very many those at hand; they differ from `sample` if some rows chose the
-        widths.
     points : Points
         Where the bias is estimated.
     rows : (m,) array or None
-        Which rows of `whole` the points are; None if they are none of them.
+        Which rows of `sample` the points are; None if they are none of them.
     kernel : LocalKernel
         Who counts as a neighbour, with explicit widths.
     cut : float
@@ -118,7 +86,7 @@ class LocalBias(Result):
         P-values for "the model is calibrated for every neighbour", adjusted for all points: at
         most `alpha` where `band` excludes 0, and nowhere else.
     notes : tuple of str
-        Data-quality notes about the rows, and how the widths were chosen.
+        Data-quality notes about the rows.
     notes_on_points : tuple of str
         Data-quality notes about the points.
     elapsed : float
@@ -126,7 +94,6 @@ class LocalBias(Result):
     """
 
     redraws: Redraws
-    whole: Sample
     points: Points
     rows: IntArray | None
     kernel: LocalKernel
@@ -280,7 +247,7 @@ class LocalBias(Result):
     def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
         given = {name: settings.pop(name, None) for name in ("alpha", "draws", "rng")}
-        return self.redraws.again(self.whole, **given, parts=parts)
+        return self.redraws.again(**given, parts=parts)
 
     def cubic(self, name: str, by: str | Sequence[str] = ()) -> CubicFit:
         """Fit cubics to the values at the points against a covariate, as in the paper's figure.
@@ -370,7 +337,7 @@ def local_bias(
     at: Sample | Population | None = None,
     *,
     min_neighbours: int = MIN_NEIGHBOURS,
-    kernel: LocalKernel | HeldOut | None = None,
+    kernel: LocalKernel | None = None,
     cut: float = CUT,
     alpha: float = 0.05,
     draws: int = 999,
@@ -392,10 +359,9 @@ def local_bias(
         The points. Default: every row up to 4,000 of them, else 1,000 rows at random.
     min_neighbours : int
         Effective neighbours below which a point has no value.
-    kernel : LocalKernel or HeldOut, optional
+    kernel : LocalKernel, optional
         Default: widths from (p, x) such that a typical row has 0.7 m^0.8 effective neighbours, m
-        being the rows that match it in all categories. `HeldOut()` lets labels of rows that take
-        no part in the estimate choose the widths.
+        being the rows that match it in all categories.
     cut : float
         Rows whose kernel is below this share of its largest value are no neighbours. 0 is the
         paper's estimator: then every row is everybody's neighbour, and a flag means only that
@@ -426,11 +392,6 @@ def local_bias(
     ((1500,), True)
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
-    if isinstance(kernel, HeldOut) and redraws.extract is not None:
-        if not isinstance(sample, Sample):
-            problem = "HeldOut() needs all rows in memory; use scan.load()"
-            raise InputError(problem, argument="kernel", value=kernel)
-        redraws = replace(redraws, sample=sample, extract=None)
     plan = local_plan(redraws, at, min_neighbours=min_neighbours, kernel=kernel, cut=cut)
     return plan.made()
 
@@ -440,17 +401,22 @@ def local_plan(
     at: Sample | Population | None = None,
     *,
     min_neighbours: int = MIN_NEIGHBOURS,
-    kernel: LocalKernel | HeldOut | None = None,
+    kernel: LocalKernel | None = None,
     cut: float = CUT,
 ) -> Question[LocalBias]:
     """Choose points and widths; what is summed over the rows then makes a `LocalBias`."""
     checked_count(min_neighbours, "min_neighbours")
     sample, begun = redraws.sample, time.perf_counter()
-    fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws)
-    redraws = redraws.again(fitted)
+    if kernel is None:
+        chosen = neighbour_kernel(sample.points, n=redraws.n)
+    elif isinstance(kernel, LocalKernel):
+        chosen = kernel.resolve(sample.points)
+    else:
+        problem = "{argument} must be a LocalKernel or None, not {value}"
+        raise InputError(problem, argument="kernel", value=kernel)
     points, rows = _own_points(redraws, sample) if at is None else (_points_of(at, sample), None)
-    settings = chosen, cut, int(min_neighbours), (*notes, *redraws.notes)
-    return question_at(redraws, sample, points, rows, *settings, begun=begun)
+    settings = chosen, cut, int(min_neighbours), redraws.notes
+    return question_at(redraws, points, rows, *settings, begun=begun)
 
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
@@ -496,60 +462,12 @@ def _points_of(other: object, sample: Sample) -> Points:
     return Points(other.p, tuple(by_name[name] for name in sample.names))
 
 
-def _with_widths(
-    sample: Sample, kernel: LocalKernel | HeldOut | None, cut: float, redraws: Redraws
-) -> tuple[Sample, LocalKernel, tuple[str, ...]]:
-    """Rows to estimate on, the kernel with its widths, and what to say about the choice."""
-    if kernel is None:
-        return sample, neighbour_kernel(sample.points, n=redraws.n), ()
-    if isinstance(kernel, LocalKernel):
-        return sample, kernel.resolve(sample.points), ()
-    if not isinstance(kernel, HeldOut):
-        problem = "{argument} must be a LocalKernel, HeldOut() or None, not {value}"
-        raise InputError(problem, argument="kernel", value=kernel)
-    shares = [kernel.share / 2, kernel.share / 2, 1 - kernel.share]
-    first, second, rest = sample.split(shares, rng=np.random.default_rng([redraws.seed, 2]))
-    base = neighbour_kernel(rest.points)
-    losses = [
-        _held_out_loss(first, second, base.widened(factor), cut)
-        + _held_out_loss(second, first, base.widened(factor), cut)
-        for factor in kernel.factors
-    ]
-    if not np.isfinite(losses).any():
-        raise InputError(
-            f"{first.n + second.n} rows are too few to choose widths on: no width offered gives "
-            f"most of them {MIN_NEIGHBOURS} neighbours; take the default kernel, or a larger share"
-        )
-    factor = kernel.factors[int(np.argmin(losses))]
-    note = (
-        f"widths x {factor:g} chosen on {first.n + second.n:,} rows, which take no part in the "
-        f"estimate; {rest.n:,} do"
-    )
-    return rest, base.widened(factor), (note,)
-
-
-def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -> float:
-    """Weighted squared error of the local bias as a prediction of residuals; 0 where unknown.
-
-    Infinite where most are: such widths would leave next to nothing to look at.
-    """
-    rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
-    weights = Neighbours(held.points.take(rows), kernel, cut)
-    averages = average(fit, weights)
-    enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS
-    if enough.mean() < MOSTLY:
-        return math.inf
-    predicted = np.where(enough, np.nan_to_num(averages.values), 0.0)
-    w, e = held.weights_or_ones[rows], held.residuals[rows]
-    return float(w @ (e - predicted) ** 2 / w.sum())
-
-
-ASKED = ("redraws", "whole", "points", "rows", "kernel", "cut", "min_neighbours", "notes")
+ASKED = ("redraws", "points", "rows", "kernel", "cut", "min_neighbours", "notes")
 
 
 def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
     """What is asked at some points: the first eight of `LocalBias`, in the order of `ASKED`."""
-    redraws, _, points, _, kernel, cut, min_neighbours, _ = asked
+    redraws, points, _, kernel, cut, min_neighbours, _ = asked
 
     def finished(averages: Averages) -> LocalBias:
         size = np.nan_to_num(averages.moments.size)
@@ -615,7 +533,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     chooser, other = halves
     some = np.sort(smallest_tickets(tickets(1, len(bias)), MAX_PLACES))
     redraws = replace(bias.redraws, sample=chooser, extract=None)
-    question = bias._question(bias.points.take(some), redraws=redraws, whole=chooser, notes=())
+    question = bias._question(bias.points.take(some), redraws=redraws, notes=())
     places = question.made()
     means = average(other, question.places.weights)
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours

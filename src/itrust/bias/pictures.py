@@ -195,7 +195,7 @@ def pictures_of(
             averages = redraws.averages(*(plan.places for plan in some), title="curves and maps")
             for plan, means in zip(some, averages, strict=True):
                 settings = plan.kernel, CUT, int(min_neighbours), (*plan.notes, *redraws.notes)
-                asked = redraws, redraws.sample, plan.points, None, *settings
+                asked = redraws, plan.points, None, *settings
                 pictures.append(plan.drawn(question_at(*asked, begun=begun).finished(means)))
                 advance(BANDS)
     return pictures

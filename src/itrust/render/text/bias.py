@@ -158,7 +158,7 @@ def points_text(bias: LocalBias) -> str:
     """Which points a local bias was estimated at."""
     if bias.rows is None:
         return counted(len(bias), "point")
-    rows = bias.whole.n if bias.redraws.extract is None else bias.n
+    rows = bias.sample.n if bias.redraws.extract is None else bias.n
     if len(bias) == rows:
         return "every row"
     return f"{len(bias):,} of {rows:,} rows, drawn at random"

@@ -22,10 +22,10 @@ def entries():
 
 def test_the_glossary_explains_words_as_the_report_does():
     for word in WORDS.values():
-        heading = f"### {word.name[0].upper()}{word.name[1:]}\n"
+        heading = f"### {word['name'][0].upper()}{word['name'][1:]}\n"
         assert heading in TEXT
         paragraph = TEXT.split(heading)[1].split("\n\n")[1]
-        assert " ".join(paragraph.split()) == word.meaning
+        assert " ".join(paragraph.split()) == word["meaning"]
 
 
 def test_every_heading_is_an_entry_with_a_meaning(entries):

@@ -391,7 +391,7 @@ def test_every_word_that_is_linked_is_explained(text):
     assert {"calibrated", "pvalue", "band", "slice", "tolerance", "ece", "brier"} <= linked
     for key, word in WORDS.items():
         assert f'id="word-{key}"' in text
-        assert word.meaning in shown_text(text)
+        assert word["meaning"] in shown_text(text)
 
 
 def test_digits_come_from_the_interval_and_nothing_is_rounded_to_nothing():

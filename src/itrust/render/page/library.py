@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -39,19 +39,12 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 TONES = {"biased": "bad", "safe to report": "good", NONE: "bad", OUTSIDE: "fair", INSIDE: "good"}
 
 
-class Word(NamedTuple):
-    """A word and a sentence or two for somebody who meets it for the first time."""
-
-    name: str
-    meaning: str
-
-
 def own_file(name: str) -> str:
     """The text of a file that stands beside this module."""
     return resources.files("itrust.render.page").joinpath(name).read_text(encoding="utf-8")
 
 
-WORDS = {key: Word(*own) for key, own in json.loads(own_file("words.json")).items()}
+WORDS: dict[str, dict[str, str]] = json.loads(own_file("words.json"))  # name and meaning
 
 
 @lru_cache(maxsize=1)
@@ -100,7 +93,7 @@ def own_text(text: str) -> Markup:
 def word(key: str, text: str = "") -> Markup:
     """A word with its explanation, which stands at the end of the page, too."""
     link = Markup('<a class="word" href="#word-{}" title="{}">{}</a>')
-    return link.format(key, WORDS[key].meaning, text or WORDS[key].name)
+    return link.format(key, WORDS[key]["meaning"], text or WORDS[key]["name"])
 
 
 def by_design(design: dict[str, object]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,6 @@ from itrust.tasks import Task, as_tasks
 Tasks = Sequence[Task | str] | Task | str
 
 
-class Commission(NamedTuple):
-    """What is to be audited."""
-
-    source: Any
-    names: tuple[str, ...]
-    tasks: list[Task]
-    grades: str | None = None
-
-
 def asked_of(
     sample: object,
     X: object,
@@ -45,10 +36,15 @@ def asked_of(
     grades: object,
     model_settings: Mapping[str, Any],
     rng: Rng,
-) -> Commission:
-    """Tell a sample from a model with its rows; a slip is answered with the right call."""
+) -> tuple[Any, tuple[str, ...], list[Task], str | None]:
+    """Rows, covariates to judge on, tasks, and the covariate of grades.
+
+    Tells a sample from a model with its rows; a slip is answered with the right call.
+    """
     if isinstance(sample, Rows | FileRows):
-        return _graded(_of_sample(sample, X, y, tasks, on, model_settings), grades, "level")
+        rows, names, wanted = _of_sample(sample, X, y, tasks, on, model_settings)
+        rows, grade = _graded(rows, grades, "level")
+        return rows, names, wanted, grade
     if not is_model(sample) or X is None or y is None:
         raise _slip(sample, X, y)
     wanted = as_tasks(tasks)
@@ -63,14 +59,14 @@ def asked_of(
     given = {name: value for name, value in model_settings.items() if value is not None}
     made = at_hand(Sample.from_estimator(model, X, y, on=columns, rng=rng, **given))
     names = made.names[: len(chosen)] if by_name else made.names
-    return _graded(Commission(made, names, wanted), grades, given.get("missing", "error"))
+    made, grade = _graded(made, grades, given.get("missing", "error"))
+    return made, names, wanted, grade
 
 
-def _graded(asked: Commission, grades: object, missing: str) -> Commission:
-    """The same with grades: a covariate, or a column that becomes one and is not judged on."""
-    source = asked.source
+def _graded(source: Any, grades: object, missing: str) -> tuple[Any, str | None]:
+    """Rows with grades: a covariate, or a column that becomes one and is not judged on."""
     if grades is None:
-        return asked
+        return source, None
     if isinstance(grades, str):
         if grades not in source.names:
             raise InputError(
@@ -81,7 +77,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
                 hint="rows are made with it among their covariates, and on= says which of these "
                 "are judged on",
             )
-        return asked._replace(grades=grades)
+        return source, grades
     if isinstance(source, Scan):
         raise InputError(
             "{argument} of rows in files is the name of a covariate: name the column in on= of "
@@ -108,8 +104,7 @@ def _graded(asked: Commission, grades: object, missing: str) -> Commission:
     while name in source.names:
         name += "_"
     column = replace(read, name=name).with_missing_level()
-    graded = source.with_columns((*source.columns, column))
-    return asked._replace(source=graded, grades=name)
+    return source.with_columns((*source.columns, column)), name
 
 
 def _of_sample(
@@ -119,7 +114,7 @@ def _of_sample(
     tasks: Tasks,
     on: object,
     settings: Mapping[str, Any],
-) -> Commission:
+) -> tuple[Any, tuple[str, ...], list[Task]]:
     stray = [name for name, value in settings.items() if value is not None]
     if stray or y is not None:
         raise InputError(
@@ -131,7 +126,7 @@ def _of_sample(
         raise InputError("the tasks stand there twice, by position and by name", argument="tasks")
     wanted = as_tasks(tasks if X is None else X)
     rows = sample if isinstance(sample, Scan) else at_hand(sample)
-    return Commission(rows, tuple(rows.names) if on is None else known_names(rows, on), wanted)
+    return rows, tuple(rows.names) if on is None else known_names(rows, on), wanted
 
 
 def at_hand(rows: object) -> Any:

@@ -252,7 +252,7 @@ def drift(
             argument="same_model",
             value=same_model,
         )
-    sides = _Side(first), _Side(second)
+    sides = first, second
     changes = [*_overall(*sides), *_groups(*sides), *_numbers(*sides)]
     alone = [_names_of(one) - _names_of(other) for one, other in ((first, second), (second, first))]
     family = sum(part.reason is None for part in changes)
@@ -325,34 +325,24 @@ def _names_of(audit: Audit) -> set[str]:
     return groups | {task.name for task in audit.tasks}
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """One of the two audits."""
+def _scaled(audit: Audit, error: Uncertainty) -> Uncertainty:
+    """Make the error of rows at hand that of all rows, whose values the audit holds.
 
-    audit: Audit
+    Only independent rows are ever more than those at hand.
+    """
+    share = audit.sample.n / audit.n
+    return error if share >= 1 else replace(error, stderr=error.stderr * math.sqrt(share))
 
-    @property
-    def sample(self) -> Sample:
-        rows: Sample = self.audit.sample
-        return rows
 
-    def scaled(self, error: Uncertainty) -> Uncertainty:
-        """Make the error of rows at hand that of all rows, whose values the audit holds.
-
-        Only independent rows are ever more than those at hand.
-        """
-        share = self.sample.n / self.audit.n
-        return error if share >= 1 else replace(error, stderr=error.stderr * math.sqrt(share))
-
-    def group_error(self, group: GroupBias) -> tuple[Uncertainty, bool]:
-        """How far the bias of a group may be off, and whether few labels carry it."""
-        task, rows = prevalence(group.where), self.sample
-        if rows.design.is_simple:  # those of the group say it all
-            task, inside = prevalence(), group.where.rows(rows.points)
-            if not inside.any():
-                return Uncertainty(0.0, 1.0, 1.0), True
-            rows = rows.take(np.flatnonzero(inside))
-        return self.scaled(LabelledTask.of(task, rows).less(1.0)), few_labels(task, rows)
+def _group_error(audit: Audit, group: GroupBias) -> tuple[Uncertainty, bool]:
+    """How far the bias of a group may be off, and whether few labels carry it."""
+    task, rows = prevalence(group.where), audit.sample
+    if rows.design.is_simple:  # those of the group say it all
+        task, inside = prevalence(), group.where.rows(rows.points)
+        if not inside.any():
+            return Uncertainty(0.0, 1.0, 1.0), True
+        rows = rows.take(np.flatnonzero(inside))
+    return _scaled(audit, LabelledTask.of(task, rows).less(1.0)), few_labels(task, rows)
 
 
 def _change(
@@ -387,29 +377,29 @@ def _adjusted(part: Change, alpha: float, family: int) -> Change:
     )
 
 
-def _overall(*sides: _Side) -> Iterator[Change]:
+def _overall(*sides: Audit) -> Iterator[Change]:
     """Scores and means of all rows."""
     few = any(few_labels(prevalence(), side.sample) for side in sides)
     laws = [LabelLaw.of(side.sample) for side in sides]
     for title, key in SCORE_NAMES.items():
-        one, two = (float(getattr(side.audit.overall, key)) for side in sides)
+        one, two = (float(getattr(side.overall, key)) for side in sides)
         if not (math.isfinite(one) and math.isfinite(two)):
             yield Change(ComparedValue(key), one, two, reason=NotCompared.INFINITE)
             continue
         errors = [
-            side.scaled(loss_error(side.sample, law, LOSSES[title](side.sample.p))[1])
+            _scaled(side, loss_error(side.sample, law, LOSSES[title](side.sample.p))[1])
             for side, law in zip(sides, laws, strict=True)
         ]
         yield _change(ComparedValue(key), (one, two), errors, few_labels=few)
     rates = [LabelledTask.of(prevalence(), side.sample) for side in sides]
-    means = [side.audit.overall.mean for side in sides]
+    means = [side.overall.mean for side in sides]
     kinds = {
         ComparedValue.PREDICTED: ([mean.predicted for mean in means], _of_predictions),
         ComparedValue.OBSERVED: ([mean.observed for mean in means], lambda rate: rate.less(0.0)),
         ComparedValue.MEAN_BIAS: ([mean.bias for mean in means], lambda rate: rate.less(1.0)),
     }
     for kind, (values, error_of) in kinds.items():
-        errors = [side.scaled(error_of(rate)) for side, rate in zip(sides, rates, strict=True)]
+        errors = [_scaled(side, error_of(rate)) for side, rate in zip(sides, rates, strict=True)]
         carried = few and kind is not ComparedValue.PREDICTED
         yield _change(kind, (values[0], values[1]), errors, few_labels=carried)
 
@@ -421,14 +411,14 @@ def _of_predictions(rate: LabelledTask) -> Uncertainty:
     return rate.law.uncertainty(shares, shares, np.zeros_like(shares), moves)
 
 
-def _groups(one: _Side, two: _Side) -> Iterator[Change]:
+def _groups(one: Audit, two: Audit) -> Iterator[Change]:
     """The bias of every group that both audits show."""
-    others = {str(group.where): group for group in two.audit.diagnosis.groups or ()}
-    for group in one.audit.diagnosis.groups or ():
+    others = {str(group.where): group for group in two.diagnosis.groups or ()}
+    for group in one.diagnosis.groups or ():
         other = others.get(str(group.where))
         if other is None:
             continue
-        found = one.group_error(group), two.group_error(other)
+        found = _group_error(one, group), _group_error(two, other)
         yield _change(
             ComparedValue.GROUP_BIAS,
             (group.bias, other.bias),
@@ -438,10 +428,10 @@ def _groups(one: _Side, two: _Side) -> Iterator[Change]:
         )
 
 
-def _numbers(one: _Side, two: _Side) -> Iterator[Change]:
+def _numbers(one: Audit, two: Audit) -> Iterator[Change]:
     """The user's numbers that both audits have: from labels, and the bias of the plug-in."""
-    others = {task.name: task for task in two.audit.tasks}
-    for task in one.audit.tasks:
+    others = {task.name: task for task in two.tasks}
+    for task in one.tasks:
         other = others.get(task.name)
         if other is None:
             continue
@@ -458,8 +448,8 @@ def _numbers(one: _Side, two: _Side) -> Iterator[Change]:
         yield _change(ComparedValue.NUMBER_BIAS, biases, [own[1] for own in errors], **more)
 
 
-def _number_errors(side: _Side, result: TaskResult) -> tuple[Uncertainty, Uncertainty]:
+def _number_errors(side: Audit, result: TaskResult) -> tuple[Uncertainty, Uncertainty]:
     """How far a number from labels, and the bias of its plug-in, may be off."""
     labelled = LabelledTask.of(result.task, side.sample)
     bias = replace(labelled.less(1.0), stderr=result.stderr)  # that of all rows
-    return side.scaled(labelled.less(0.0)), bias
+    return _scaled(side, labelled.less(0.0)), bias

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import render
 from itrust._core import InputError
-from itrust.auditing import watch_checks
+from itrust.auditing import Provenance, watch_checks
 from itrust.render import as_html, as_text
 from itrust.render.page import facts_of, pictures_of
 from itrust.render.page import page as watch_page
@@ -24,7 +24,6 @@ from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,
     Watch,
-    WatchProvenance,
     WatchReport,
     levels_so_far,
     number_finding,
@@ -59,7 +58,7 @@ def watch(started) -> Watch:
 
 @pytest.fixture(scope="module")
 def report(watch) -> WatchReport:
-    made = WatchProvenance("itrust watch update <a>", "watch.json", "week.csv", title="<b>Model")
+    made = Provenance("itrust watch update <a>", "week.csv", title="<b>Model")
     return watch_report(
         watch, min_cell=10, waiting=[Waiting("w", 7, "2024-01-01")], provenance=made
     )

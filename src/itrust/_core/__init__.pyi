@@ -81,6 +81,7 @@ from itrust._core.progress import Begin as Begin
 from itrust._core.progress import progress_bar as progress_bar
 from itrust._core.progress import progress_shown as progress_shown
 from itrust._core.progress import progress_stages as progress_stages
+from itrust._core.result import Provenance as Provenance
 from itrust._core.result import Result as Result
 from itrust._core.result import WithFacts as WithFacts
 from itrust._core.result import in_pandas as in_pandas

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -108,3 +108,33 @@ class Result(WithFacts):
         from itrust.render import in_notebook
 
         return in_notebook(self)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How an audit, or the report of a watch, can be made again.
+
+    Page and files show it, so that a reader can check what was looked at.
+
+    Attributes
+    ----------
+    command : str
+        The command line, or the lines of Python.
+    file : str or None
+        Name of the file that was audited, or of the last batch.
+    sha256 : str or None
+        Checksum of the file; of several files, of what `sha256sum` prints for them.
+    title : str or None
+        Of the page.
+    model : str or None
+        What the model is called, with its version.
+    date : str or None
+        That is to stand on the page.
+    """
+
+    command: str
+    file: str | None = None
+    sha256: str | None = None
+    title: str | None = None
+    model: str | None = None
+    date: str | None = None

@@ -1,3 +1,4 @@
+from itrust._core import Provenance as Provenance
 from itrust.auditing.audits import Audit as Audit
 from itrust.auditing.audits import audit as audit
 from itrust.auditing.charts import Charts as Charts
@@ -37,7 +38,6 @@ from itrust.auditing.parts import MeanBias as MeanBias
 from itrust.auditing.parts import Missed as Missed
 from itrust.auditing.parts import OutcomePart as OutcomePart
 from itrust.auditing.parts import Overall as Overall
-from itrust.auditing.parts import Provenance as Provenance
 from itrust.auditing.parts import Unknown as Unknown
 from itrust.auditing.schemas import SCHEMA as SCHEMA
 from itrust.auditing.schemas import check_json as check_json

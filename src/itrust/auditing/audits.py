@@ -16,6 +16,7 @@ from itrust._core import (
     Advance,
     Begin,
     InputError,
+    Provenance,
     Result,
     Rng,
     as_seed,
@@ -42,7 +43,6 @@ from itrust.auditing.parts import (
     Missed,
     OutcomePart,
     Overall,
-    Provenance,
 )
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps

@@ -348,36 +348,6 @@ class Diagnosis(WithFacts):
         return {"local_bias": self.bias, "groups": self.groups, "slices": self.slices}
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """How an audit can be made again.
-
-    `Audit.extended` adds it; page and files show it, so that a reader can check what was audited.
-
-    Attributes
-    ----------
-    command : str
-        The command line, or the lines of Python.
-    file : str or None
-        Name of the file that was audited.
-    sha256 : str or None
-        Checksum of the file; of several files, of what `sha256sum` prints for them.
-    title : str or None
-        Of the page.
-    model : str or None
-        What the model is called, with its version.
-    date : str or None
-        That is to stand on the page.
-    """
-
-    command: str
-    file: str | None = None
-    sha256: str | None = None
-    title: str | None = None
-    model: str | None = None
-    date: str | None = None
-
-
 def multiplied(diagnosis: Diagnosis, classes: int, alpha: float) -> Diagnosis:
     """Adjust groups and slices for all classes; their intervals have a share of alpha already."""
     groups, slices = diagnosis.groups, diagnosis.slices

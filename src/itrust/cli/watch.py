@@ -22,7 +22,7 @@ from itrust._core import (
     write_all,
     writer_of,
 )
-from itrust.auditing import BAD, OPEN, watch_checks
+from itrust.auditing import BAD, OPEN, Provenance, watch_checks
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import Log, width
 from itrust.cli.inputs import opened, text_form
@@ -63,7 +63,6 @@ from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,
     Watch,
-    WatchProvenance,
     WatchReport,
     number_finding,
     text_of,
@@ -233,11 +232,11 @@ def _update(options: Options) -> int:
                 log.say(f"a batch is called {name.text!r} already; this one is called {called!r}")
             kept = kept.after(closing, name)
             watch = watch.with_source(kept.to_dict())
-            made = _provenance(options, place, source.name, checksum)
+            made = _provenance(options, source.name, checksum)
             report = watch_report(
                 watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made
             )
-            writers = _writers(options, report)
+            writers = _writers(options, report, source.name)
             # The state last: where the command is killed before it, the same update goes again.
             write({**writers, place: writer_of(lambda: text_of(watch))})
     return _told(options, report, log)
@@ -274,24 +273,21 @@ def _status(options: Options) -> int:
     place = state_place(options)
     refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
     watch, kept = read_state(place)
-    made = _provenance(options, place, None, None)
+    made = _provenance(options)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
-    write_all(_writers(options, report))
+    write_all(_writers(options, report, place.name))
     return _told(options, report, log)
 
 
 def _provenance(
-    options: Options, place: Path, file: str | None, checksum: str | None
-) -> WatchProvenance:
+    options: Options, file: str | None = None, checksum: str | None = None
+) -> Provenance:
     words = dated(options)
-    command = options.echo({"date": words["date"]})
-    return WatchProvenance(command, place.name, file, checksum, **words)
+    return Provenance(options.echo({"date": words["date"]}), file, checksum, **words)
 
 
-def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
-    """What to write where, beside the state; all of it renders the same values."""
-    made = report.provenance
-    name = str(made.file or made.state) if made is not None else ""
+def _writers(options: Options, report: WatchReport, name: str) -> dict[Path, Write]:
+    """What to write where, beside the state; all of it renders the same values of a file."""
     asked: Any = options.gate or "any"  # one of the choices
     return writers(
         options,

@@ -1,6 +1,5 @@
 from itrust.watch.reports import REPORT_SCHEMA as REPORT_SCHEMA
 from itrust.watch.reports import Waiting as Waiting
-from itrust.watch.reports import WatchProvenance as WatchProvenance
 from itrust.watch.reports import WatchReport as WatchReport
 from itrust.watch.reports import number_finding as number_finding
 from itrust.watch.reports import watch_report as watch_report
@@ -27,7 +26,6 @@ __all__ = [
     "Waiting",
     "Watch",
     "WatchFinding",
-    "WatchProvenance",
     "WatchReport",
     "levels_so_far",
     "number_finding",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from itrust import __version__
-from itrust._core import Result, checked_count
+from itrust._core import Provenance, Result, checked_count
 from itrust.data import LABELS, PREDICTIONS, Cell, same_side, short
 from itrust.tasks import TaskFinding
 from itrust.watch.results import (
@@ -30,33 +30,6 @@ if TYPE_CHECKING:
     from itrust.watch.watching import Watch
 
 REPORT_SCHEMA = "itrust-watch-report/1"
-
-
-@dataclass(frozen=True)
-class WatchProvenance:
-    """How a report was made.
-
-    Attributes
-    ----------
-    command : str
-        The command line.
-    state : str or None
-        Name of the file that keeps the watch.
-    file : str or None
-        Name of the file with the last batch.
-    sha256 : str or None
-        Its checksum.
-    title, model, date : str or None
-        What is to stand on the page.
-    """
-
-    command: str
-    state: str | None = None
-    file: str | None = None
-    sha256: str | None = None
-    title: str | None = None
-    model: str | None = None
-    date: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +102,7 @@ class WatchReport(Result):
     withheld : int
         How many batches, numbers, findings and levels are not shown, because they would tell of
         fewer.
-    provenance : WatchProvenance or None
+    provenance : Provenance or None
         How it was made.
     """
 
@@ -153,7 +126,7 @@ class WatchReport(Result):
     waiting: tuple[Waiting, ...] = ()
     min_cell: int | None = None
     withheld: int = 0
-    provenance: WatchProvenance | None = None
+    provenance: Provenance | None = None
 
     @property
     def log_line(self) -> float:
@@ -256,7 +229,7 @@ def watch_report(
     *,
     min_cell: int | None = None,
     waiting: Sequence[Waiting] = (),
-    provenance: WatchProvenance | None = None,
+    provenance: Provenance | None = None,
 ) -> WatchReport:
     """Take of a watch what may be shown.
 
@@ -271,7 +244,7 @@ def watch_report(
         Fewest rows behind what is shown; None: everything is shown as it is.
     waiting : sequence of Waiting
         Rows that are to enter later.
-    provenance : WatchProvenance, optional
+    provenance : Provenance, optional
         How it was made.
 
     Returns

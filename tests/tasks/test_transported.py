@@ -57,11 +57,11 @@ def test_it_is_the_augmented_mean_by_hand():
     made, few, _ = selected(0)
     everyone = unlabelled(made.sample)
     own = transport(few, everyone)
-    w = own.weights([]).of_rows
+    w = own.weights([])[0]
     found = carried(own, tasks.prevalence())
     assert np.isclose(found.value, everyone.p.mean() + w @ (few.y - few.p))
     age, older = few.column("age").values, made.sample.column("age").values
-    w = own.weights(list(tasks.mean("age").ratios())).of_rows
+    w = own.weights(list(tasks.mean("age").ratios()))[0]
     above = (older * everyone.p).mean() + w @ (age * (few.y - few.p))
     below = everyone.p.mean() + w @ (few.y - few.p)
     assert np.isclose(carried(own, tasks.mean("age")).value, above / below)
@@ -71,7 +71,7 @@ def test_a_straight_line_is_the_corrected_least_squares_by_hand():
     made, few, _ = selected(0)
     everyone = unlabelled(made.sample)
     own, task = transport(few, everyone), tasks.parse("coef(age ; age ; identity)")
-    w = own.weights(list(task.leaves())).of_rows
+    w = own.weights(list(task.leaves()))[0]
     here, there = (
         np.column_stack([np.ones(rows.n), rows.column("age").values]) for rows in (few, made.sample)
     )

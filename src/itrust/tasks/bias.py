@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -368,8 +368,8 @@ class TaskPart:
             facts = self._streamed(sums[1], self.passes)
         if sums is not None:
             scores = self.constants.scores(sums[0])
-            for k, fact in enumerate(facts):
-                if sample.several and fact.labels.error.stderr == 0:  # labels of classes cancel
+            for k, (_, labels, *_) in enumerate(facts):
+                if sample.several and labels.error.stderr == 0:  # labels of classes cancel
                     scores[k] = 0.0
         return tuple(
             result
@@ -381,18 +381,18 @@ class TaskPart:
 
     def _at_hand(self) -> list[TaskFacts]:
         sample = self.redraws.sample
-        facts = []
+        facts: list[TaskFacts] = []
         for task in self.tasks:
             told = LabelledTask.of(task, sample)
             error, bounds = told.less(1.0), task.bounds(told.rows)
             located = Located(told.labels.value, error, bounds, told.smoothed_rate)
             missing = {name: int(Missing(name).rows(sample.points).sum()) for name in task.names}
             few, references = few_labels(task, sample), references_of(task, sample)
-            facts.append(TaskFacts(told.predicted.value, located, few, missing, references))
+            facts.append((told.predicted.value, located, few, missing, references))
         return facts
 
     def _streamed(self, shares: SumsByKey, passes: TaskPass) -> list[TaskFacts]:
-        facts = []
+        facts: list[TaskFacts] = []
         for number, (task, (labels, predicted, _)) in enumerate(
             zip(self.tasks, passes.fitted, strict=True)
         ):
@@ -401,18 +401,13 @@ class TaskPart:
             located = Located(labels.value, error, passes.bounds(task), rate)
             references = passes.solutions.references(task)
             few = passes.few(task)
-            facts.append(TaskFacts(predicted.value, located, few, passes.missing, references))
+            facts.append((predicted.value, located, few, passes.missing, references))
         return facts
 
 
-class TaskFacts(NamedTuple):
-    """What rows tell about one task, beside redraws."""
-
-    plug_in: float
-    labels: Located
-    few: bool
-    missing: Mapping[str, int]  # rows without a covariate
-    references: Mapping[str, Any]  # levels that were not chosen
+# What rows tell about one task, beside redraws: its plug-in and what labels give, whether few of
+# these carry it, how many rows lack each covariate, and levels that were not chosen.
+TaskFacts = tuple[float, Located, bool, Mapping[str, int], Mapping[str, Any]]
 
 
 def _results(
@@ -429,26 +424,28 @@ def _results(
         # of the design and Student's law give interval and p-value alike.
         alone, adjusted = unadjusted_pvalues(np.abs(scores)), step_down(np.abs(scores))
     results = []
-    for k, (task, fact) in enumerate(zip(tasks, facts, strict=True)):
-        place = fact.labels, fact.plug_in
+    for k, (task, (plug_in, labels, few, missing, references)) in enumerate(
+        zip(tasks, facts, strict=True)
+    ):
+        place = labels, plug_in
         pvalue, lower, upper = _one_family(*place, float(adjusted[k]), redraws.alpha, len(tasks))
         unadjusted, _, _ = _one_family(*place, float(alone[k]), redraws.alpha)
-        if math.isnan(fact.labels.value - fact.plug_in):
+        if math.isnan(labels.value - plug_in):
             notes = ["labels give no estimate: a denominator is 0"]
-        elif fact.few:
+        elif few:
             notes = [FEW_NOTE]
         else:
-            notes = _design_notes(sample.design, fact.labels.error.freedom)
-        notes.extend(reference_notes(fact.references))
-        notes.extend(_missing_notes(task, fact.missing))
+            notes = _design_notes(sample.design, labels.error.freedom)
+        notes.extend(reference_notes(references))
+        notes.extend(_missing_notes(task, missing))
         results.append(
             TaskResult(
                 task=task,
-                plugin=fact.plug_in,
-                from_labels=fact.labels.value,
+                plugin=plug_in,
+                from_labels=labels.value,
                 lower=lower,
                 upper=upper,
-                stderr=fact.labels.error.stderr,
+                stderr=labels.error.stderr,
                 unadjusted_pvalue=unadjusted,
                 pvalue=pvalue,
                 alpha=redraws.alpha,
@@ -456,7 +453,7 @@ def _results(
                 draws=redraws.draws if sample.design.is_simple else 0,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
-                few_labels=fact.few,
+                few_labels=few,
                 positives=sample_label(sample) if sample.several else sample.positives,
                 notes=tuple(notes),
             )

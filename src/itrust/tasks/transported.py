@@ -156,6 +156,9 @@ def population_totals(
     return total
 
 
+Imbalance = Callable[[FloatArray], float]  # how far a weighted sum may be off for lack of balance
+
+
 class TransportedValue(NamedTuple):
     """A number carried over to a population, and how far it may be off."""
 
@@ -167,27 +170,6 @@ class TransportedValue(NamedTuple):
     worst: float
     labels: float
     smoothed: float
-
-
-@dataclass(frozen=True, eq=False)
-class TaskWeights:
-    """Weights of labelled rows for a task."""
-
-    balance: Balance
-    rows: IntArray
-    n: int
-    share: float = 1.0
-
-    @property
-    def of_rows(self) -> FloatArray:
-        """Weights of all labelled rows, (n,); 0 for those that do not count."""
-        found = np.zeros(self.n)
-        found[self.rows] = self.share * self.balance.weights
-        return found
-
-    def left_over(self, target: FloatArray) -> float:
-        """How far the weighted sum of a target may be off because rows are not balanced."""
-        return self.share * self.balance.left_over(target[self.rows])
 
 
 # A mean, a rate or a coefficient carried over: its value, what labels of labelled rows move (n,),
@@ -208,30 +190,28 @@ class Transport:
     there: FloatArray
     selection: FloatArray | None = None
 
-    def weights(self, leaves: Sequence[Leaf]) -> TaskWeights:
-        """Weights of the labelled rows for a task made of these leaves.
+    def weights(self, leaves: Sequence[Leaf]) -> tuple[FloatArray, Balance, Imbalance]:
+        """Weights of the labelled rows for a task made of these leaves, (n,), and what is left.
 
         All rows are balanced first. Where that cannot be, those that the task counts are, alone.
         """
-        everyone = np.arange(self.labelled.n)
+        compared, n = self.compared, self.labelled.n
         if self.selection is not None:
-            raw = self.labelled.weights_or_ones / self.selection
-            nothing = np.zeros(0)
-            known = Balance(raw / raw.sum(), nothing, 0, 1.0, True, nothing.astype(bool))
-            return TaskWeights(known, everyone, everyone.size)
-        compared = self.compared
-        found = TaskWeights(_balanced(leaves, compared), everyone, everyone.size)
-        if found.balance.is_exact:
-            return found
+            raw, nothing = self.labelled.weights_or_ones / self.selection, np.zeros(0)
+            balance = Balance(raw / raw.sum(), nothing, 0, 1.0, True, nothing.astype(bool))
+            return balance.weights, balance, balance.left_over
+        balance = _balanced(leaves, compared)
         here, there = (
             np.flatnonzero(np.logical_or.reduce([leaf.where.rows(points) for leaf in leaves]))
             for points in (compared.labelled, compared.population)
         )
-        if there.size == len(compared.population) or not min(here.size, there.size):
-            return found
+        is_whole = there.size == len(compared.population) or not min(here.size, there.size)
+        if balance.is_exact or is_whole:
+            return balance.weights, balance, balance.left_over
         share = float(compared.weights[there].sum() / compared.weights.sum())
-        part = _balanced(leaves, compared.take(here, there))
-        return TaskWeights(part, here, everyone.size, share)
+        part, weights = _balanced(leaves, compared.take(here, there)), np.zeros(n)
+        weights[here] = share * part.weights
+        return weights, part, lambda target: share * part.left_over(target[here])
 
     @property
     def residuals(self) -> FloatArray:
@@ -302,7 +282,7 @@ def transported(
         name: own.weights([leaf.bare for leaf in leaves if leaf.label == name])
         for name, own in transports.items()
     }
-    w = np.column_stack([own.of_rows for own in weighed.values()])
+    w = np.column_stack([weights for weights, _, _ in weighed.values()])
     e = np.column_stack([own.residuals for own in transports.values()])
     columns = [classes.index(leaf.label) for leaf in leaves]
     known = [None] * len(leaves) if totals is None else list(totals.means().T)
@@ -322,9 +302,9 @@ def transported(
     )
     sampling = _sampling(slopes, values, shares, moved, totals)
     error = _noise(leaves, labelled, transports, w, lean).plus(sampling)
-    for k, own in enumerate(weighed.values()):
-        error = error.plus(own.left_over(lean[:, k] * e[:, k]))
-    balances = [own.balance for own in weighed.values()]
+    for k, (_, _, left_over) in enumerate(weighed.values()):
+        error = error.plus(left_over(lean[:, k] * e[:, k]))
+    balances = [balance for _, balance, _ in weighed.values()]
     size = min(balance.effective for balance in balances)
     ones = np.column_stack([own.labelled.y for own in transports.values()])
     return TransportedValue(

@@ -430,7 +430,9 @@ def problem(n=200, seed=0):
 def test_the_solution_is_where_an_optimiser_stops_and_the_equation_is_0(name):
     link, (design, w, s) = LINKS_BY_NAME[name], problem()
     beta, curve = solved(link, design, w, design.T @ (w * s))
-    assert curve == pytest.approx((design * (w * link.slope(design @ beta))[:, None]).T @ design)
+    assert curve == pytest.approx(
+        (design * (w * link.variance(link.mean(design @ beta)))[:, None]).T @ design
+    )
     assert np.abs(design.T @ (w * (s - link.mean(design @ beta)))).max() < 1e-9
 
     def loss(beta):

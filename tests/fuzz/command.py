@@ -9,7 +9,7 @@ from itrust import InputError
 from itrust.cli import audit, demo, recalibrate
 from shell import invoke
 
-MAX_SECONDS = 5.0
+MAX_SECONDS = 5.0  # of processor time
 ROWS = "y,p,age,race\n" + "".join(f"{k % 2},0.{k % 9 + 1},{k},{'ab'[k % 2]}\n" for k in range(30))
 
 
@@ -26,13 +26,13 @@ def run(folder: Path, *args: str) -> Outcome:
     os.chdir(folder)
     kept = audit._judge, recalibrate._fitted, demo.tell
     audit._judge = recalibrate._fitted = demo.tell = stop
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         found = invoke(*args, env={"COLUMNS": "80", "ITRUST_DEBUG": ""}, input=ROWS)
     finally:
         audit._judge, recalibrate._fitted, demo.tell = kept
         os.chdir(before)
-    if time.monotonic() - begun > MAX_SECONDS:
+    if time.process_time() - begun > MAX_SECONDS:
         return Outcome.SLOW
     if found.exit_code == 2 and found.stderr.count("itrust: ") == 1:
         raise InputError("{told}", details={"told": found.stderr})

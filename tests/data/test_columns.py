@@ -372,3 +372,11 @@ def test_labels_and_matrices_in_odd_forms():
         Sample([0, 1, 1], [0.2, 0.3, 0.4], {"x": ["1", "2", "1_000"]}, numbers="x")
     kept = Sample(Y, P, {"race": RACE}, categories=(name for name in ["race"]))
     assert kept.column("race").is_category
+
+
+def test_text_that_is_no_unicode_is_refused_in_a_sentence():
+    p = [[0.3, 0.3, 0.4]] * 3
+    with pytest.raises(it.InputError, match="surrogates not allowed"):
+        it.MulticlassSample(["a\ud800", "b", "c"], p, classes=["a\ud800", "b", "c"])
+    with pytest.raises(it.InputError, match="surrogates not allowed"):
+        it.Sample([0, 1, 1], [0.3, 0.3, 0.4], {"g": ["a\ud800", "b", "c"]})

@@ -46,7 +46,13 @@ FOREIGN_ERRORS = (
     ("polars.exceptions", "PolarsError"),
     ("pyarrow", "ArrowException"),
 )
-NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+NO_COLUMN = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeEncodeError,  # half of a pair of surrogates
+)
 KINDS = (
     ("null", pa.types.is_null),
     ("boolean", pa.types.is_boolean),

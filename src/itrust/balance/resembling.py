@@ -189,8 +189,7 @@ def compare_rows(
         both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
         features = balance_features(both)
         matrix = features.matrix(both).T
-        test = permutation_test(matrix, ours.size, are_products(features), draws, random)
-        pvalue = test.pvalue
+        pvalue, *test = permutation_test(matrix, ours.size, are_products(features), draws, random)
         differences = _differences(compared, features, matrix, ours.size, test)
     else:
         is_ours, rows = ours.size < MIN_ROWS, counted(few, "row")
@@ -249,22 +248,22 @@ def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
 
 
 def _differences(
-    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, test: Permuted
+    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, test: list[FloatArray]
 ) -> list[RowDifference]:
     """The clearest comparison of every covariate, the clearest first, then one of products."""
-    order = np.argsort(-np.abs(test.z), kind="stable").tolist()
+    z, adjusted = test
+    order = np.argsort(-np.abs(z), kind="stable").tolist()
     best: dict[ColumnName, int] = {}
     for k in order:
         if len(features.products[k]) == 1:
             best.setdefault(features.products[k][0].column, k)
     shown = list(best.values())
     product = next((k for k in order if len(features.products[k]) > 1), None)
-    if product is not None and all(test.adjusted[k] > test.adjusted[product] for k in shown):
+    if product is not None and all(adjusted[k] > adjusted[product] for k in shown):
         shown.append(product)
     tested = {k: [matrix[:labelled, k], matrix[labelled:, k]] for k in shown}
     differences = [
-        _difference(compared, features.products[k], tested[k], test.z[k], test.adjusted[k])
-        for k in shown
+        _difference(compared, features.products[k], tested[k], z[k], adjusted[k]) for k in shown
     ]
     return sorted(differences, key=lambda one: -abs(one.z))
 
@@ -326,22 +325,13 @@ def _shown(values: FloatArray, weights: FloatArray, is_spread: bool) -> float:
         return float(np.sqrt(np.average(np.square(values - mean), weights=weights)))
 
 
-@dataclass(frozen=True, eq=False)
-class Permuted:
-    """What permuted rows say about differences of means."""
-
-    pvalue: float
-    z: FloatArray
-    adjusted: FloatArray
-
-
 def permutation_test(
     features: FloatArray,
     labelled: int,
     is_product: BoolArray,
     draws: int,
     rng: np.random.Generator,
-) -> Permuted:
+) -> tuple[float, FloatArray, FloatArray]:
     """Permute which rows are labelled.
 
     Four statistics count: the largest difference of a feature of one covariate and of a product,
@@ -361,7 +351,7 @@ def permutation_test(
     z = sums / (labelled * error)
     kinds = [own for own in (kept & ~is_product, kept & is_product) if own.any()]
     if not kinds:
-        return Permuted(1.0, z[0], np.ones(z.shape[1]))
+        return 1.0, z[0], np.ones(z.shape[1])
     scores, adjusted = [], np.ones(z.shape[1])
     for own in kinds:
         largest = np.abs(z[:, own]).max(axis=1)
@@ -373,7 +363,7 @@ def permutation_test(
     far = np.maximum(far, 0.0)
     order = best * (1 + draws) - far / (1 + far) / 2
     pvalue = float((order <= order[0] + TIE * (1 + draws)).mean())
-    return Permuted(pvalue, z[0], adjusted)
+    return pvalue, z[0], adjusted
 
 
 def _sums(centred: FloatArray, labelled: int, draws: int, rng: np.random.Generator) -> FloatArray:

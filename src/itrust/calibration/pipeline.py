@@ -57,13 +57,8 @@ MOMENT_DRAWS = 199  # that give the scale where rows come in clusters
 SLACK = 1.2  # ratio of a spread to that of independent rows up to which the latter is taken
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedKernel:
-    """A kernel, how it is evaluated, and its null moments as far as they are known."""
-
-    entry: Entry | None
-    plan: Plan
-    moments: NullMoments | None
+# A kernel of a test: its check, if it is one, its plan, and moments of the form under the null.
+PlannedKernel = tuple[Entry | None, Plan, NullMoments | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +76,7 @@ class Prepared:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The checks that can vary: those made of features, then kernels."""
-        return (*self.bank.entries, *(k.entry for k in self.kernels if k.entry))
+        return (*self.bank.entries, *(entry for entry, _, _ in self.kernels if entry))
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -98,12 +93,12 @@ class Prepared:
     @property
     def main_kernel(self) -> LocalKernel:
         """The kernel that gives the statistic."""
-        return self.kernels[self.main].plan.kernel
+        return self.plans[self.main].kernel
 
     @property
     def plans(self) -> list[Plan]:
         """How the kernels are evaluated."""
-        return [kernel.plan for kernel in self.kernels]
+        return [plan for _, plan, _ in self.kernels]
 
     @property
     def works(self) -> list[Work]:
@@ -153,7 +148,7 @@ def prepare(
         if is_main:
             main = len(kernels)
         if can_vary or is_main:
-            kernels.append(PlannedKernel(entry if can_vary else None, plan, moments))
+            kernels.append((entry if can_vary else None, plan, moments))
     return Prepared(survey, engine, dictionary, bank, tuple(kernels), main)
 
 
@@ -164,7 +159,7 @@ def prepare_one(
     dictionary = Dictionary.of_one(kernel, survey.source.names)
     draws = draws if isinstance(null, SimulatedNull) else 0
     plan = engine.plan(survey, kernel, Purpose(null, draws))
-    kernels = (PlannedKernel(dictionary.entries[0], plan, None),)
+    kernels = ((dictionary.entries[0], plan, None),)
     bank = make_bank([], survey.pilot, survey.unit)
     return Prepared(survey, engine, dictionary, bank, kernels, is_alone=True)
 
@@ -398,9 +393,9 @@ class Scoring:
             unknown = np.full(1, np.nan)
             return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
         kernels = [
-            (sums, sums.refined(kernel.moments))
-            for kernel, sums in zip(prepared.kernels, outcome.kernels, strict=True)
-            if kernel.entry is not None and kernel.moments is not None
+            (sums, sums.refined(moments))
+            for (entry, _, moments), sums in zip(prepared.kernels, outcome.kernels, strict=True)
+            if entry is not None and moments is not None
         ]
         tails, values, *law = on_one_scale(prepared.bank, outcome.works[0], kernels, precise)
         return ScaledChecks(tails, values, statistic, *law)

@@ -263,7 +263,7 @@ class Sensitivity:
         spread = scores.sd[: is_single.size] * np.where(is_single, np.sqrt(effects), effects)
         diagonals = times * (bank.selector @ (self.v @ np.square(self.features)))
         # Kernels are known on as many rows as their matrices have room for.
-        plans = [kernel.plan for kernel in self.prepared.kernels if kernel.entry is not None]
+        plans = [plan for entry, plan, _ in self.prepared.kernels if entry is not None]
         if any(plan.kernel.is_positional for plan in plans):
             raise InputError("a precomputed matrix cannot say what other rows would show")
         room = math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1))

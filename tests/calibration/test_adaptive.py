@@ -275,7 +275,7 @@ def test_results_print_and_serialise():
     r = it.klce_test(simulate.survey(2000, rng=0).sample, draws=199, rng=0)
     text = str(r)
     assert "evidence" in text
-    assert max(len(line) for line in text.splitlines()) <= 82
+    assert max(len(line) for line in text.splitlines()) <= 88
     facts = json.loads(json.dumps(r.to_dict()))
     assert facts["score"] == r.score
     assert facts["findings"][0]["name"] == r.findings[0].name

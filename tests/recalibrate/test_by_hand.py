@@ -219,7 +219,7 @@ def test_multicalibration_by_hand():
     y = [1] * 9 + [0] + [0] * 9 + [1]
     sample = it.Sample(y, [0.5] * 20, {"g": ["a"] * 10 + ["b"] * 10})
     fix = Multicalibration(alpha=0.1, bins=10, min_rows=1).fit(sample)
-    assert [(patch.group.cells, patch.bin) for patch in fix.patches_] == [((0,), 5), ((1,), 5)]
+    assert [(patch.cells, patch.bin) for patch in fix.patches_] == [((0,), 5), ((1,), 5)]
     assert [patch.shift for patch in fix.patches_] == pytest.approx([0.4, -0.4])
     assert fix.converged_
     assert fix.sweeps_ == 2  # one that patches, one that finds nothing
@@ -266,8 +266,10 @@ def test_multicalibration_ends_within_its_promise():
     fix = Multicalibration(alpha=0.05, gamma=0.01, min_rows=1).fit(sample)
     assert fix.converged_
     p, codes = fix.apply(sample).p, fix._codes(sample.points)
-    for group in fix._groups(codes):
-        rows = group.members(codes)
+    for columns, cells in fix._groups(codes):
+        rows = np.ones(codes[0].size, dtype=bool)
+        for column, cell in zip(columns, cells, strict=True):
+            rows &= codes[column] == cell
         if rows.mean() < 0.01:
             continue
         for number in range(10):

@@ -11,13 +11,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from itrust._core import (
     LARGEST_FLOAT,
-    BoolArray,
     EntryShape,
     FloatArray,
     IntArray,
@@ -89,26 +89,23 @@ class Cells:
         return np.asarray(np.where(column.missing, self.number - 1, codes), dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Rows in one cell of each of some columns; of none: all rows."""
+Group = tuple[tuple[int, ...], tuple[int, ...]]  # a cell of each of some columns; none: all rows
 
-    columns: tuple[int, ...]
-    cells: tuple[int, ...]
 
-    def members(self, codes: Sequence[IntArray]) -> BoolArray:
-        """Mark the rows of the group, (n,)."""
-        inside = np.ones(codes[0].size if codes else 0, dtype=bool)
-        for column, cell in zip(self.columns, self.cells, strict=True):
-            inside &= codes[column] == cell
-        return inside
+def _members(group: Group, codes: Sequence[IntArray]) -> IntArray:
+    """The rows of a group."""
+    inside = np.ones(codes[0].size if codes else 0, dtype=bool)
+    for column, cell in zip(*group, strict=True):
+        inside &= codes[column] == cell
+    return np.flatnonzero(inside)
 
 
 @dataclass(frozen=True)
 class Patch:
     """A shift of the predictions of one group that lie in one bin."""
 
-    group: Group
+    columns: tuple[int, ...]
+    cells: tuple[int, ...]
     bin: int
     shift: float
 
@@ -123,8 +120,8 @@ CELLS = Record(
 )
 PATCH = Made(
     ListWith((tuple_of(POSITION), tuple_of(POSITION), POSITION, Number(-1, 1))),
-    lambda own: Patch(Group(own[0], own[1]), own[2], own[3]),
-    lambda patch: (patch.group.columns, patch.group.cells, patch.bin, patch.shift),
+    lambda own: Patch(*own),
+    attrgetter("columns", "cells", "bin", "shift"),
 )
 
 
@@ -165,16 +162,11 @@ class Patching(Recalibrator):
     def _fit(self, rows: Rows) -> None:
         self.cells_ = [Cells.of(column, self.parts) for column in rows.columns]
         codes = self._codes(rows.points)
-        groups = list(self._groups(codes))
         y, w, p = rows.y, rows.weights_or_ones, rows.p.copy()
         self.patches_: list[Patch] = []
         self.sweeps_, self.converged_ = 0, False
-        rows_of = [np.flatnonzero(group.members(codes)) for group in groups]
-        pairs = [
-            (group, members)
-            for group, members in zip(groups, rows_of, strict=True)
-            if w[members].sum() >= self.gamma * w.sum()
-        ]
+        pairs = [(group, _members(group, codes)) for group in self._groups(codes)]
+        pairs = [(group, rows) for group, rows in pairs if w[rows].sum() >= self.gamma * w.sum()]
         while not self.converged_ and self.sweeps_ < self.max_sweeps:
             before = len(self.patches_)
             for group, members in pairs:
@@ -197,7 +189,7 @@ class Patching(Recalibrator):
             if abs(gap) > self._tolerance(rate):
                 shift = self._step() * gap
                 p[inside] = np.clip(p[inside] + shift, 0.0, 1.0)
-                self.patches_.append(Patch(group, number, shift))
+                self.patches_.append(Patch(*group, number, shift))
 
     def _bin(self, p: FloatArray) -> IntArray:
         """Bins of width 1 / bins, closed on the left, the last one on both sides."""
@@ -217,24 +209,25 @@ class Patching(Recalibrator):
 
     def _groups(self, codes: Sequence[IntArray]) -> Iterator[Group]:
         """All rows, every cell that holds rows, then crossings of two columns and more."""
-        yield Group((), ())
+        yield (), ()
         for order in range(1, min(self.crossings, len(self.cells_)) + 1):
             for columns in combinations(range(len(self.cells_)), order):
                 stacked = np.column_stack([codes[column] for column in columns])
                 for cells in np.unique(stacked[(stacked >= 0).all(axis=1)], axis=0):
-                    yield Group(columns, tuple(int(cell) for cell in cells))
+                    yield columns, tuple(int(cell) for cell in cells)
 
     def _predict(self, rows: Rows) -> FloatArray:
         codes, p = self._codes(rows.points), rows.p.copy()
         members: dict[Group, IntArray] = {}
-        held = 0
+        remembered = 0
         for patch in self.patches_:
-            if patch.group not in members:
-                if held > MAX_MEMBERS:
-                    members, held = {}, 0
-                members[patch.group] = np.flatnonzero(patch.group.members(codes))
-                held += members[patch.group].size
-            inside = members[patch.group]
+            group = patch.columns, patch.cells
+            if group not in members:
+                if remembered > MAX_MEMBERS:
+                    members, remembered = {}, 0
+                members[group] = _members(group, codes)
+                remembered += members[group].size
+            inside = members[group]
             here = inside[self._bin(p[inside]) == patch.bin]
             p[here] = np.clip(p[here] + patch.shift, 0.0, 1.0)
         return self._finished(p)[:, None]
@@ -261,7 +254,7 @@ class Patching(Recalibrator):
 
     def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
         """Refuse a patch of a cell or a bin that there is not."""
-        columns, cells = patch.group.columns, patch.group.cells
+        columns, cells = patch.columns, patch.cells
         places = [inside(place, at) for at in range(3)]
         same_size(places[1], len(cells), places[0], len(columns))
         if any(column >= len(self.cells_) for column in columns):

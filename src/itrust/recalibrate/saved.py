@@ -39,7 +39,6 @@ from itrust._core import (
 )
 
 SCHEMA = "itrust-recalibration/3"
-EARLIER = ("itrust-recalibration/1", "itrust-recalibration/2")
 MAX_BYTES = MAX_JSON_BYTES
 MAX_ROWS = 10**15
 KINDS = ("number", "boolean", "date", "category")
@@ -66,12 +65,6 @@ Method = TypeVar("Method", bound=type)
 def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     """The class that a file says it was fitted by; refuses another schema."""
     schema = facts.get("schema") if isinstance(facts, Mapping) else None
-    if schema in EARLIER:
-        raise InputError(
-            "it has the schema {schema} of an earlier version; fit again and save",
-            argument="path",
-            details={"schema": schema},
-        )
     if schema != SCHEMA:
         raise InputError(
             "it does not have the schema {schema}; give a file that {saved} wrote",

@@ -15,7 +15,6 @@ from itrust._core import (
     BoolArray,
     FloatArray,
     InputError,
-    IntArray,
     Rng,
     Setting,
     Subject,
@@ -36,7 +35,6 @@ from itrust.balance import (
     shared_points,
     shares_of,
 )
-from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
     Everywhere,
     MulticlassSample,
@@ -52,7 +50,6 @@ from itrust.data import (
     encode_numbers,
 )
 from itrust.engines import one_blas_thread
-from itrust.kernels import LocalKernel
 from itrust.tasks.arithmetic import Bounds
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.collected import RefusedTask, TaskEstimates, collected
@@ -64,33 +61,30 @@ from itrust.tasks.estimated import (
     Estimate,
     TaskEstimate,
 )
-from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows, leaves_of
+from itrust.tasks.expressions import Leaf, Task, TaskRows, leaves_of
 from itrust.tasks.makers import as_tasks
 from itrust.tasks.outcomes import class_tasks, classes_of, outcome_of, refuse_other_value
-from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
-from itrust.tasks.transported import (
-    PopulationTotals,
-    Transport,
-    TransportedValue,
-    cross_fitted,
-    population_totals,
-    transported,
-)
 from itrust.tasks.uncertainty import (
     FEW_LABELS,
     FEW_NOTE,
-    LabelLaw,
     LabelledTask,
     Located,
     Uncertainty,
     few_labels,
 )
+from itrust.tasks.ways import (
+    PopulationTotals,
+    Transport,
+    TransportedValue,
+    cross_fitted,
+    population_totals,
+    prediction_powered,
+    recalibrated,
+    spread,
+    transported,
+)
 
-CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
-# A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
-WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
-MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
 NO_RECALIBRATED = "there is no recalibrated estimate: "
@@ -513,10 +507,10 @@ def _estimate(
         lower, upper = Located(value, error, bounds, smoothed).interval(alpha)
         return Estimate(value, error.stderr, lower, upper, assumes)
 
-    recalibrated = None
+    smooth = None
     if len(places) == 1 and rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
-        bent, error, alone = _recalibrated(task, first.labelled, out, told.law)
-        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
+        bent, error, alone = recalibrated(task, first.labelled, out, told.law)
+        smooth = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
         if alone > MANY_ALONE:
             said.append(
                 f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
@@ -552,7 +546,7 @@ def _estimate(
     return TaskEstimate(
         task=task,
         plugin=_plain(plugin, sampling, bounds, alpha),
-        recalibrated=recalibrated,
+        recalibrated=smooth,
         prediction_powered=way(powered, powered_error, random, told.smoothed_rate),
         transported=carried,
         labelled=way(told.labels.value, told.less(), random, told.smoothed_rate),
@@ -703,143 +697,3 @@ def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimat
     reach = float(ndtri(1 - alpha / 2)) * stderr
     lower, upper = bounds.clipped(value - reach, value + reach)
     return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)
-
-
-def _recalibrated(
-    task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
-) -> tuple[float, Uncertainty, float]:
-    """Plug-in of p plus local bias, its uncertainty, and the share of rows left as they are.
-
-    Smoothing leaves some of the bias; what it leaves at the labelled rows is taken away, too
-    (twicing: Stuetzle and Mittal 1979).
-    """
-    kernel = neighbour_kernel(labelled.points)
-    there = _Smooth.of(labelled, out.points, kernel)
-    value, leaning, sampling = _linearised(task, _corrected(task, out, there.bias), labelled)
-    here = _Smooth.of(labelled, labelled.points, kernel)
-    share = there.shares(leaning)  # of every labelled row's residual in the number
-    remainder = float(share @ (labelled.residuals - here.bias))
-    share = 2 * share - here.shares(share)
-    noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
-    # As much may be left again as was left once.
-    error = noise.plus(spread(sampling)).plus(remainder)
-    return value + remainder, error, float(np.mean(there.widths == 0))
-
-
-def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
-    """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
-    moved = replace(out, stand_in=out.stand_in[:, 0] + bias)
-    try:
-        has_values = not np.isnan([fit.value for fit in task.fitted(moved).fits]).any()
-    except InputError:  # a regression without a solution
-        has_values = False
-    return moved if has_values else replace(out, stand_in=np.clip(moved.stand_in, 0.0, 1.0))
-
-
-def _linearised(
-    task: Task, moved: TaskRows, labelled: Sample
-) -> tuple[float, FloatArray, FloatArray]:
-    """Value on the population, what its probabilities move, and the shares of its rows.
-
-    Where noise has left next to no positives to divide by, shares are those of half as many as
-    the labelled rows let expect.
-    """
-    fit, labels = task.fitted(moved), TaskRows.labelled(labelled)
-    less = [_held_back(leaf, moved, labels) for leaf in fit.leaves]
-    value, fit = fit.value, replace(fit, slopes=fit.slopes * less)
-    return value, fit.lean_on(moved)[:, 0], fit.linear(moved).influence
-
-
-def _held_back(leaf: Leaf, rows: TaskRows, labelled: TaskRows) -> float:
-    """By how much shares are held back where next to nothing is left to divide by."""
-    if not isinstance(leaf, Ratio):
-        return 1.0
-    share, mass = (
-        leaf.fit(labelled).mass
-        / float(labelled.weights @ leaf.inside_of(labelled.points, labelled.weights)),
-        float(rows.weights @ leaf.inside_of(rows.points, rows.weights)),
-    )
-    return min(1.0, 2 * leaf.fit(rows).mass / (share * mass))
-
-
-@dataclass(frozen=True, eq=False)
-class _Smooth:
-    """Local bias of the labelled rows at some places.
-
-    Widths begin at half of the usual ones, and grow where nobody is near.
-    """
-
-    labelled: Sample
-    points: Points
-    kernel: LocalKernel
-    bias: FloatArray
-    mass: FloatArray
-    widths: FloatArray  # 0 where nobody is near at any
-
-    @classmethod
-    def of(cls, labelled: Sample, points: Points, kernel: LocalKernel) -> _Smooth:
-        bias, mass, widths = (np.zeros(len(points)) for _ in range(3))
-        still_open = np.arange(len(points))
-        for factor in WIDTHS:
-            value, near, size = _local(labelled, points, still_open, kernel.widened(factor))
-            enough = size >= MIN_NEIGHBOURS
-            places = still_open[enough]
-            bias[places], mass[places] = value[enough], near[enough]
-            widths[places] = factor
-            still_open = still_open[~enough]
-            if not still_open.size:
-                break
-        return cls(labelled, points, kernel, bias, mass, widths)
-
-    def shares(self, slope: FloatArray) -> FloatArray:
-        """Shares of the labelled rows' residuals in the sum of `slope` times local bias, (n,)."""
-        slope = np.divide(slope, self.mass, out=np.zeros(slope.size), where=self.mass > 0)
-        w, share = self.labelled.weights_or_ones, np.zeros(self.labelled.n)
-        for factor in WIDTHS:
-            chosen = np.flatnonzero(self.widths == factor)
-            for some, weights in _neighbours(self.points, chosen, self.kernel.widened(factor)):
-                for rows, places, block in _blocks(self.labelled, weights):
-                    share[rows] += w[rows] * (slope[some[places]] @ block)
-        return share
-
-    def left_over(self) -> FloatArray:
-        """Residuals less the local bias of the other rows: noise, without what is removed."""
-        w, e = self.labelled.weights_or_ones, self.labelled.residuals
-        own = np.divide(w, self.mass, out=np.ones(w.size), where=self.mass > 0)
-        left = np.divide(e - self.bias, 1 - own, out=e.copy(), where=own < 0.5)
-        return np.asarray(left)
-
-
-def _local(
-    labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Local bias at some places, the weight of labelled rows there, and how many that is."""
-    mass, lean, squares = (np.zeros(places.size) for _ in range(3))
-    at = 0
-    for some, weights in _neighbours(points, places, kernel):
-        here = slice(at, at + some.size)
-        for rows, near, block in _blocks(labelled, weights):
-            w = labelled.weights_or_ones[rows]
-            mass[here][near] += block @ w
-            lean[here][near] += block @ (w * labelled.residuals[rows])
-            squares[here][near] += block**2 @ w**2
-        at += some.size
-    value = np.divide(lean, mass, out=np.zeros(places.size), where=mass > 0)
-    size = np.divide(mass**2, squares, out=np.zeros(places.size), where=squares > 0)
-    return value, mass, size
-
-
-def _neighbours(
-    points: Points, places: IntArray, kernel: LocalKernel
-) -> Iterator[tuple[IntArray, Neighbours]]:
-    """Some places at a time."""
-    for at in range(0, places.size, PLACES_AT_ONCE):
-        some = places[at : at + PLACES_AT_ONCE]
-        yield some, Neighbours(points.take(some), kernel)
-
-
-def _blocks(labelled: Sample, weights: Weights) -> Any:
-    for first in range(0, labelled.n, CHUNK_ROWS):
-        chunk = slice(first, first + CHUNK_ROWS)
-        for places, rows, block in weights.tiles(labelled.points.take(chunk)):
-            yield rows + first, places, block

@@ -14,8 +14,7 @@ from itrust.balance import RowPair, at_hand
 from itrust.render.page import page as estimates_page
 from itrust.render.text.balance import percent
 from itrust.tasks import BestReason, estimate_tasks
-from itrust.tasks.powering import spread
-from itrust.tasks.transported import Transport, cross_fitted, population_totals, transported
+from itrust.tasks.ways import Transport, cross_fitted, population_totals, spread, transported
 from oracles import plausible
 
 SLOPE = tasks.parse('coef(region["south"] ; age + region against "west")')

@@ -1,37 +1,204 @@
-"""A task where labelled rows are no random sample: corrected probabilities and balanced rows.
+"""Ways to a number on a population without labels: recalibrated, prediction-powered, transported.
 
-theta = mean over the population of g q, plus the weighted mean of g (y - q) over the labelled rows:
-q is a correction of p that was learned from other labelled rows, and weights make the labelled rows
-like the population. The error is small if either q or the weights are good, and it vanishes
-with the product of their errors. Regressions solve their estimating equation with labels'
-sums so carried over: sum of z mean(z'b) = sum of z q, plus the weighted sum of z (y - q).
+Recalibrated: the plug-in of p plus the local bias of the labelled rows.
+
+Prediction-powered: means, shares and rates are those of labels plus `lam` times the plug-in on the
+population less the plug-in on the labelled rows. Coefficients solve the estimating equation that is
+so corrected, with its derivative from all rows (Angelopoulos, Duchi and Zrnic 2024).
+
+Transported, where labelled rows are no random sample: theta = mean over the population of g q, plus
+the weighted mean of g (y - q) over the labelled rows. q is a correction of p that was learned from
+other labelled rows, and weights make the labelled rows like the population. The error is small if
+either q or the weights are good, and it vanishes with the product of their errors. Regressions
+solve their estimating equation with labels' sums so carried over: sum of z mean(z'b) = sum of z q,
+plus the weighted sum of z (y - q).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray, smallest_tickets, tickets
+from itrust._core import BoolArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair, is_plain
-from itrust.data import Everywhere, Points, Population, PopulationScan, Rows, Sample, Scan
+from itrust.bias import Neighbours, Weights, neighbour_kernel
+from itrust.data import (
+    Design,
+    Everywhere,
+    Points,
+    Population,
+    PopulationScan,
+    Rows,
+    Sample,
+    Scan,
+    design_variance,
+)
+from itrust.kernels import LocalKernel
 from itrust.recalibrate import untested_correction
 from itrust.tasks.expressions import Leaf, LeafFit, Ratio, Task, TaskRows, leaves_of
-from itrust.tasks.powering import spread
-from itrust.tasks.regressions import Coefficient, fitted_to, frame_of, has_regression
-from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
+from itrust.tasks.regressions import (
+    Coefficient,
+    CoefficientFit,
+    curve_at,
+    fitted_to,
+    frame_of,
+    has_regression,
+)
+from itrust.tasks.uncertainty import ADDED, LabelLaw, LabelledTask, Uncertainty, kish
 from itrust.terms import UnitScale
 
+ROUNDS = 2  # of choosing `lam` and solving with it
 FOLDS = 2
 MIN_TO_LEARN = 15  # labels of either kind in a fold, below which probabilities stay as they are
 MAX_TO_LEARN = 25_000
 CHUNK = 65_536
 MAX_OWN = 40  # features that a task adds to those that are balanced
+CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
+# A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
+WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
+MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
+
+
+# --- prediction-powered ---------------------------------------------------------------------------
+
+
+def prediction_powered(
+    task: Task,
+    told: LabelledTask,
+    labelled: Rows,
+    out: TaskRows,
+    plugin: float,
+    sampling: float,
+    share: float = 0.0,
+) -> tuple[float, Uncertainty, float]:
+    """Estimate a task on a population by labels and probabilities, whose weight is told, too.
+
+    `share` of the rows of the population are the labelled rows themselves.
+    """
+    law = told.law
+    labels, predicted = told.labels.influence, told.predicted.influence
+    lam = best_weight(labels, predicted, law.design, sampling)
+    if not has_regression(task):
+        # Labels, plus what probabilities say about the population less about the labelled rows.
+        value = told.labels.value + lam * (plugin - told.predicted.value)
+        error = told.less(lam).plus(lam * sampling)
+        return value, error.plus(_shared(labels, predicted, lam, share)), lam
+    for _ in range(ROUNDS):
+        _, (labels, predicted, _), _, there = _of_leaves(task, told, labelled, out, lam)
+        lam = best_weight(labels, predicted, law.design, spread(there))
+    value, rows, lean, there = _of_leaves(task, told, labelled, out, lam)
+    labels, predicted, expected = rows
+    moves = None if told.moves is None else told.moves[0] - lam * told.moves[1]
+    error = law.uncertainty(labels - lam * predicted, expected - lam * predicted, lean, moves)
+    error = error.plus(lam * spread(there))
+    return value, error.plus(_shared(labels, predicted, lam, share)), lam
+
+
+def _shared(labels: FloatArray, predicted: FloatArray, lam: float, share: float) -> float:
+    """What rows on both sides add, as a standard error: twice the covariance of the two parts.
+
+    Parts are the plug-in on the population, of which labelled rows are a share, and labels less
+    probabilities; 0 where rows are apart.
+    """
+    both = float((lam * predicted) @ (labels - lam * predicted))
+    return math.sqrt(max(2 * share * both, 0.0))
+
+
+# A number; shares of the labelled rows in it with labels, with probabilities and by the smoothed
+# law, (3, n); what their labels move; and the shares of rows without labels.
+Shares = tuple[float, FloatArray, FloatArray, FloatArray]
+
+
+def _of_leaves(task: Task, told: LabelledTask, labelled: Rows, out: TaskRows, lam: float) -> Shares:
+    """A task whose leaves are prediction-powered one by one."""
+    law, leaves = told.law, leaves_of([task])
+    by_law = replace(told.rows, stand_in=law.q, classes=law.classes)
+    here = told.rows, TaskRows.predicted(labelled), by_law
+    parts = [
+        (_coefficient if isinstance(leaf, Coefficient) else _ratio)(leaf, here, out, lam)
+        for leaf in leaves
+    ]
+    joined = task.at(leaves, [value for value, *_ in parts])
+    rows, there = np.zeros((3, labelled.n)), np.zeros(len(out.points))
+    lean = np.zeros(law.q.shape)
+    for slope, leaf, (_, own, moved, own_there) in zip(joined.slope, leaves, parts, strict=True):
+        rows += slope * own
+        lean[:, law.classes.index(leaf.label)] += slope * moved
+        there += slope * own_there
+    value = float(joined.value)
+    return (value if math.isfinite(value) else math.nan), rows, lean, there
+
+
+def _ratio(leaf: Leaf, here: tuple[TaskRows, ...], out: TaskRows, lam: float) -> Shares:
+    labels, predicted, _ = parts = [leaf.linear(rows) for rows in here]
+    there = leaf.linear(out)
+    value = labels.value + lam * (there.value - predicted.value)
+    lean = leaf.fitted(here[2]).lean_on(here[2])[:, here[2].classes.index(leaf.label)]
+    return value, np.array([part.influence for part in parts]), lean, there.influence
+
+
+def _coefficient(leaf: Any, here: tuple[TaskRows, ...], out: TaskRows, lam: float) -> Shares:
+    """Solve the corrected equation; what all rows say of its derivative gives the shares."""
+    rows, n, m = here[0], here[0].weights.size, len(out.points)
+    frame = leaf.frame(rows)
+    at, z = frame.rows_of(rows.points, rows.weights)
+    there, z_out = frame.rows_of(out.points, out.weights)
+    w, w_out = rows.weights[at], out.weights[there]
+    w, w_out = w / float(w.sum()), w_out / float(w_out.sum())
+    y, p, q = (own.of(leaf)[at] for own in here)
+    p_out, both = out.of(leaf)[there], np.concatenate([z, z_out])
+    moment = z.T @ (w * (y - lam * p)) + lam * (z_out.T @ (w_out * p_out))
+    size = at.size / (at.size + there.size)
+    everyone = np.concatenate([size * w, (1 - size) * w_out])
+    weights = np.concatenate([(1 - lam) * w, lam * w_out])
+    fit = fitted_to(leaf, frame, rows.points, (both, weights, moment), everyone)
+    if fit is None:  # a correction that leaves the range of means: labels alone have a solution
+        beta = leaf.fit(rows).beta
+        curve = curve_at(frame.link, beta, both, everyone)
+        fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
+    lean, mean = w * (z @ fit.direction), frame.link.mean(z @ fit.beta)
+
+    def among(size: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
+        shares = np.zeros(size)
+        shares[rows] = own - weights * own.sum()
+        return shares
+
+    left_out = w_out * (z_out @ fit.direction) * (p_out - frame.link.mean(z_out @ fit.beta))
+    moved = np.zeros(n)
+    moved[at] = lean
+    return (
+        fit.value,
+        np.array([among(n, at, lean * (s - mean), w) for s in (y, p, q)]),
+        moved,
+        among(m, there, left_out, w_out),
+    )
+
+
+def spread(influence: FloatArray) -> float:
+    """Standard error of an estimate from independent rows with these shares."""
+    n = influence.size
+    return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
+
+
+def best_weight(
+    labels: FloatArray, predicted: FloatArray, design: Design, sampling: float
+) -> float:
+    """Give the share of the probabilities that makes the interval shortest, within [0, 1]."""
+    own, both, alone = (
+        spread(shares) ** 2 if design.is_simple else design_variance(design, shares)
+        for shares in (predicted, labels + predicted, labels)
+    )
+    covariance = (both - own - alone) / 2
+    below = own + sampling**2
+    return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
+
+
+# --- transported ----------------------------------------------------------------------------------
 
 
 def cross_fitted(labelled: Sample, population: Points, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -416,3 +583,146 @@ def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArra
     if points is not population:
         own = fit.lean(fit.read(points, np.ones(len(points))), np.ones(len(points)))
     return np.clip(own, *np.quantile(there, [0.001, 0.999]))
+
+
+# --- recalibrated ---------------------------------------------------------------------------------
+
+
+def recalibrated(
+    task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
+) -> tuple[float, Uncertainty, float]:
+    """Plug-in of p plus local bias, its uncertainty, and the share of rows left as they are.
+
+    Smoothing leaves some of the bias; what it leaves at the labelled rows is taken away, too
+    (twicing: Stuetzle and Mittal 1979).
+    """
+    kernel = neighbour_kernel(labelled.points)
+    there = _Smooth.of(labelled, out.points, kernel)
+    value, leaning, sampling = _linearised(task, _corrected(task, out, there.bias), labelled)
+    here = _Smooth.of(labelled, labelled.points, kernel)
+    share = there.shares(leaning)  # of every labelled row's residual in the number
+    remainder = float(share @ (labelled.residuals - here.bias))
+    share = 2 * share - here.shares(share)
+    noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
+    # As much may be left again as was left once.
+    error = noise.plus(spread(sampling)).plus(remainder)
+    return value + remainder, error, float(np.mean(there.widths == 0))
+
+
+def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
+    """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
+    moved = replace(out, stand_in=out.stand_in[:, 0] + bias)
+    try:
+        has_values = not np.isnan([fit.value for fit in task.fitted(moved).fits]).any()
+    except InputError:  # a regression without a solution
+        has_values = False
+    return moved if has_values else replace(out, stand_in=np.clip(moved.stand_in, 0.0, 1.0))
+
+
+def _linearised(
+    task: Task, moved: TaskRows, labelled: Sample
+) -> tuple[float, FloatArray, FloatArray]:
+    """Value on the population, what its probabilities move, and the shares of its rows.
+
+    Where noise has left next to no positives to divide by, shares are those of half as many as
+    the labelled rows let expect.
+    """
+    fit, labels = task.fitted(moved), TaskRows.labelled(labelled)
+    less = [_held_back(leaf, moved, labels) for leaf in fit.leaves]
+    value, fit = fit.value, replace(fit, slopes=fit.slopes * less)
+    return value, fit.lean_on(moved)[:, 0], fit.linear(moved).influence
+
+
+def _held_back(leaf: Leaf, rows: TaskRows, labelled: TaskRows) -> float:
+    """By how much shares are held back where next to nothing is left to divide by."""
+    if not isinstance(leaf, Ratio):
+        return 1.0
+    share, mass = (
+        leaf.fit(labelled).mass
+        / float(labelled.weights @ leaf.inside_of(labelled.points, labelled.weights)),
+        float(rows.weights @ leaf.inside_of(rows.points, rows.weights)),
+    )
+    return min(1.0, 2 * leaf.fit(rows).mass / (share * mass))
+
+
+@dataclass(frozen=True, eq=False)
+class _Smooth:
+    """Local bias of the labelled rows at some places.
+
+    Widths begin at half of the usual ones, and grow where nobody is near.
+    """
+
+    labelled: Sample
+    points: Points
+    kernel: LocalKernel
+    bias: FloatArray
+    mass: FloatArray
+    widths: FloatArray  # 0 where nobody is near at any
+
+    @classmethod
+    def of(cls, labelled: Sample, points: Points, kernel: LocalKernel) -> _Smooth:
+        bias, mass, widths = (np.zeros(len(points)) for _ in range(3))
+        still_open = np.arange(len(points))
+        for factor in WIDTHS:
+            value, near, size = _local(labelled, points, still_open, kernel.widened(factor))
+            enough = size >= MIN_NEIGHBOURS
+            places = still_open[enough]
+            bias[places], mass[places] = value[enough], near[enough]
+            widths[places] = factor
+            still_open = still_open[~enough]
+            if not still_open.size:
+                break
+        return cls(labelled, points, kernel, bias, mass, widths)
+
+    def shares(self, slope: FloatArray) -> FloatArray:
+        """Shares of the labelled rows' residuals in the sum of `slope` times local bias, (n,)."""
+        slope = np.divide(slope, self.mass, out=np.zeros(slope.size), where=self.mass > 0)
+        w, share = self.labelled.weights_or_ones, np.zeros(self.labelled.n)
+        for factor in WIDTHS:
+            chosen = np.flatnonzero(self.widths == factor)
+            for some, weights in _neighbours(self.points, chosen, self.kernel.widened(factor)):
+                for rows, places, block in _blocks(self.labelled, weights):
+                    share[rows] += w[rows] * (slope[some[places]] @ block)
+        return share
+
+    def left_over(self) -> FloatArray:
+        """Residuals less the local bias of the other rows: noise, without what is removed."""
+        w, e = self.labelled.weights_or_ones, self.labelled.residuals
+        own = np.divide(w, self.mass, out=np.ones(w.size), where=self.mass > 0)
+        left = np.divide(e - self.bias, 1 - own, out=e.copy(), where=own < 0.5)
+        return np.asarray(left)
+
+
+def _local(
+    labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Local bias at some places, the weight of labelled rows there, and how many that is."""
+    mass, lean, squares = (np.zeros(places.size) for _ in range(3))
+    at = 0
+    for some, weights in _neighbours(points, places, kernel):
+        here = slice(at, at + some.size)
+        for rows, near, block in _blocks(labelled, weights):
+            w = labelled.weights_or_ones[rows]
+            mass[here][near] += block @ w
+            lean[here][near] += block @ (w * labelled.residuals[rows])
+            squares[here][near] += block**2 @ w**2
+        at += some.size
+    value = np.divide(lean, mass, out=np.zeros(places.size), where=mass > 0)
+    size = np.divide(mass**2, squares, out=np.zeros(places.size), where=squares > 0)
+    return value, mass, size
+
+
+def _neighbours(
+    points: Points, places: IntArray, kernel: LocalKernel
+) -> Iterator[tuple[IntArray, Neighbours]]:
+    """Some places at a time."""
+    for at in range(0, places.size, PLACES_AT_ONCE):
+        some = places[at : at + PLACES_AT_ONCE]
+        yield some, Neighbours(points.take(some), kernel)
+
+
+def _blocks(labelled: Sample, weights: Weights) -> Any:
+    for first in range(0, labelled.n, CHUNK_ROWS):
+        chunk = slice(first, first + CHUNK_ROWS)
+        for places, rows, block in weights.tiles(labelled.points.take(chunk)):
+            yield rows + first, places, block

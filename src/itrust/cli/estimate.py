@@ -22,7 +22,7 @@ from itrust._core import (
 )
 from itrust.cli.command import DONE
 from itrust.cli.console import Log, width
-from itrust.cli.inputs import InputFiles, opened
+from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import (
     as_json,
@@ -34,9 +34,10 @@ from itrust.cli.outputs import (
 )
 from itrust.cli.roles import (
     FileRoles,
+    condition_of,
+    kinds_said,
     needed_columns,
     read_rows,
-    said_of_columns,
     settle,
 )
 from itrust.data import PopulationScan
@@ -183,9 +184,10 @@ def _population(
 
     With several classes the rows are read, once for all classes: they have to sum to 1.
     """
-    said = said_of_columns(labelled, options)
-    population.require("where", *said.condition_columns(labelled))
-    kinds = labelled.file_set.kinds(said.kinds, [*roles.used, *covariates], covariates)
+    where, conditions = condition_of(labelled, options)
+    population.require("where", *conditions)
+    said = kinds_said(labelled, options)
+    kinds = labelled.file_set.kinds(said, [*roles.used, *covariates], covariates)
     (prob,) = roles.models.values()
     if rows.several:  # as the labelled rows call them
         prob = dict(zip(rows.classes, prob.values(), strict=True))
@@ -195,8 +197,8 @@ def _population(
         on=covariates,
         weights=options.population_weights,
         missing=options.missing,
-        na_values=list(said.na_values),
-        where=said.where,
+        na_values=list(na_values(options)),
+        where=where,
         form=population.file_set.form,
         **kinds.of_columns(covariates),
     )

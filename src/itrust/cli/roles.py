@@ -214,39 +214,35 @@ def _with_length(source: InputFiles, log: Log, option: str, unit: Any, prob: str
     return str(settled.text)
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What options say of the columns of a file."""
-
-    kinds: Kinds
-    na_values: tuple[Any, ...]
-    where: Predicate | None
-
-    def condition_columns(self, source: InputFiles, probs: Sequence[str] = ()) -> list[str]:
-        """The columns that the condition reads, all of them there."""
-        names = sorted(self.where.names) if self.where is not None else []
-        if PREDICTION in names and PREDICTION not in source.columns:
-            names.remove(PREDICTION)
-            if len(probs) > 1:
-                problem = "with several models it is not clear which prediction is meant"
-                raise InputError(f"{{argument}}: {problem}; name its column", argument="where")
-        source.require("where", *names)
-        return names
-
-
-def said_of_columns(source: InputFiles, options: Options) -> Said:
-    """Read the options; refuses names of columns that are not there."""
+def kinds_said(source: InputFiles, options: Options) -> Kinds:
+    """What options say of the kinds of columns; refuses names of columns that are not there."""
     category = split_names(source, "category", options.category)
     number = split_names(source, "number", options.number)
     labels: dict[str, dict[Any, str]] = {}
     for text in options.value_labels:
         name, meanings = _labels(source, text)
         labels.setdefault(name, {}).update(meanings)
+    return Kinds.of(category, number, labels)
+
+
+def condition_of(
+    source: InputFiles, options: Options, probs: Sequence[str] = ()
+) -> tuple[Predicate | None, list[str]]:
+    """The condition on rows that count, if there is one, and its columns, all of them there."""
+    if options.where is None:
+        return None, []
     try:
-        where = None if options.where is None else parse_condition(options.where)
+        where = parse_condition(options.where)
     except InputError as error:
         raise error.at(argument="where") from None
-    return Said(Kinds.of(category, number, labels), na_values(options), where)
+    names = sorted(where.names)
+    if PREDICTION in names and PREDICTION not in source.columns:
+        names.remove(PREDICTION)
+        if len(probs) > 1:
+            problem = "with several models it is not clear which prediction is meant"
+            raise InputError(f"{{argument}}: {problem}; name its column", argument="where")
+    source.require("where", *names)
+    return where, names
 
 
 def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:
@@ -287,12 +283,13 @@ def read_rows(
     stream: bool = False,
 ) -> dict[str, Any]:
     """The rows of every model, the same for all: in memory, or named to be read as a stream."""
-    said = said_of_columns(source, options)
-    needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
+    said, codes = kinds_said(source, options), na_values(options)
+    where, conditions = condition_of(source, options, roles.prob)
+    needed = [*roles.used, *covariates, *conditions]
     frame = None if stream else with_other_columns(source, needed)
     if frame is not None and options.missing == "drop" and len(roles.models) > 1:
-        frame = _missing_together(frame, roles.prob, said.na_values)
-    kinds = source.file_set.kinds(said.kinds, needed, covariates)
+        frame = _missing_together(frame, roles.prob, codes)
+    kinds = source.file_set.kinds(said, needed, covariates)
     settled: dict[str, Any] = {
         "label": roles.label,
         "on": covariates,
@@ -306,8 +303,8 @@ def read_rows(
         "categories": kinds.categories,
         "numbers": kinds.numbers,
         "value_labels": kinds.value_labels,
-        "na_values": list(said.na_values),
-        "where": said.where,
+        "na_values": list(codes),
+        "where": where,
     }
     if frame is None:
         files = source.file_set

@@ -36,9 +36,9 @@ from itrust._core import (
     write_all,
 )
 from itrust.cli.console import CALLED, Log, ShellDoor
-from itrust.cli.inputs import SPOOLED, InputFiles
+from itrust.cli.inputs import SPOOLED, InputFiles, na_values
 from itrust.cli.options import BY_KEY, WATCH_START, Kind, Options, is_of_the_start
-from itrust.cli.roles import FileRoles, said_of_columns, split_names
+from itrust.cli.roles import FileRoles, condition_of, kinds_said, split_names
 from itrust.data import (
     FORMATS,
     Delimited,
@@ -466,18 +466,19 @@ def _days(
     A missing date is no level: rows without one are dropped or refused.
     """
     source.require("date_column", column)
-    said = said_of_columns(source, asked)
-    needed = [roles.prob[0], column, *said.condition_columns(source, roles.prob)]
+    codes = na_values(asked)
+    where, conditions = condition_of(source, asked, roles.prob)
+    needed = [roles.prob[0], column, *conditions]
     frame = source.table(needed)
     with source.located():
         found = it.Population.from_frame(
             frame,
             prob=roles.prob[0],
             on=[column],
-            na_values=list(said.na_values),
-            where=said.where,
+            na_values=list(codes),
+            where=where,
             missing="drop" if asked.missing == "drop" else "error",
-            **said.kinds.of_columns(needed),
+            **kinds_said(source, asked).of_columns(needed),
         )
     dates = found.column(column)
     if dates.kind != "date":
@@ -488,7 +489,7 @@ def _days(
             value=column,
             details={"order": as_before.get(str(asked.dates), "")},
         )
-    lacking = without_codes(frame.select([column]), said.na_values)[column].null_count
+    lacking = without_codes(frame.select([column]), codes)[column].null_count
     return np.asarray(dates.values, dtype=float), lacking
 
 
@@ -497,8 +498,7 @@ def refuse_no_dates(source: InputFiles, asked: Options) -> None:
     column = asked.date_column
     if column is None:
         return
-    said = said_of_columns(source, asked)
-    values = without_codes(source.table([column]), said.na_values)[column]
+    values = without_codes(source.table([column]), na_values(asked))[column]
     held = values.drop_null()
     if len(held) and not is_dates(held):
         raise InputError(

@@ -102,6 +102,7 @@ UNTESTED_WIDTHS, UNTESTED_RIDGES = (0.4, 1.0), (2.0, 16.0, 128.0)
 FEW_FEATURES, MANY_FEATURES, MANY_ROWS = 60, 150, 5_000
 
 Fitter = Callable[[float, "FloatArray | None"], FloatArray]  # ridge and start -> theta (K, m)
+Choice = tuple[float, float]  # of a correction: the width of its kernel and its ridge
 Made = TypeVar("Made")
 
 
@@ -115,25 +116,18 @@ class Step:
     kept: bool
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Settings of one correction: the width of its kernel and the penalty of its coefficients."""
-
-    width: float
-    ridge: float
-
-
 @dataclass(frozen=True, eq=False)
 class Correction:
     """One local correction of the logits of all outcomes.
 
     `bases` has the features of every outcome; coefficients are (K, m + 1), the last ones of a
-    constant.
+    constant. They were fitted with this width of the kernel and this penalty.
     """
 
     bases: tuple[Basis, ...]
     coefficients: FloatArray
-    choice: Choice
+    width: float
+    ridge: float
 
     def __call__(self, z: FloatArray, columns: tuple[Column, ...]) -> FloatArray:
         """Corrected logits of rows with logits z, (n, K)."""
@@ -180,7 +174,8 @@ CORRECTION = Record.of(
     Correction,
     bases=tuple_of(BASIS, at_least=1),
     coefficients=Matrix(),
-    choice=Record.of(Choice, width=POSITIVE, ridge=POSITIVE),
+    width=POSITIVE,
+    ridge=POSITIVE,
 )
 
 
@@ -398,14 +393,14 @@ class Local(Recalibrator):
         some = random_of(rows, _rows_to_tune(rows))
         z, w, fold = chain.of(some), some.weights_or_ones, folds(some.design, self.rng)
         before, step = losses(some.codes, z), TUNING / (len(self.widths) * len(np.unique(fold)))
-        best = (np.inf, Choice(self.widths[0], max(self.ridges)), before)
+        best = (np.inf, (self.widths[0], max(self.ridges)), before)
         for width in self.widths:
             own = designs(self._bases(some, z, width), z, some.columns)
             for ridge, moved in self._crossed(own, some, z, fold, lambda: advance(step)):
                 after = losses(some.codes, moved)
                 total = float(w @ after)
                 if total < best[0]:
-                    best = (total, Choice(width, ridge), after)
+                    best = (total, (width, ridge), after)
         _, choice, after = best
         return choice, before - after, some
 
@@ -442,15 +437,16 @@ class Local(Recalibrator):
             few = rows
         else:
             few = random_of(rows, TUNING_ROWS)
+        width, ridge = choice
         z = chain.of(few)
-        bases = self._bases(few, z, choice.width)
+        bases = self._bases(few, z, width)
         if rows.several:
             own = designs(bases, z, rows.columns)
             fit = fitter(own, rows.codes, rows.weights_or_ones, z, DONE_CLASSES)
-            theta = fit(choice.ridge, None)
+            theta = fit(ridge, None)
         else:
-            theta = _fitted_in_blocks(rows, few, chain, bases[0], choice.ridge, advance)[None]
-        added = Correction(bases, theta, choice)
+            theta = _fitted_in_blocks(rows, few, chain, bases[0], ridge, advance)[None]
+        added = Correction(bases, theta, width, ridge)
         return _Chain(chain.edge, chain.map, (*chain.corrections, added))
 
     def _first_pvalue(self, rows: Rows) -> float:

@@ -53,6 +53,7 @@ from itrust.calibration import (
 )
 from itrust.data import (
     LABELS,
+    PREDICTION,
     PREDICTIONS,
     Between,
     Cell,
@@ -151,6 +152,7 @@ class _Walk:
     keys: CellKeys
     outcome: Any = ""  # which rates these are: "" of two labels, the place of a class, or "top"
     seen: dict[int, Any] = field(default_factory=dict)
+    cells: dict[Any, Cell] = field(default_factory=dict)
     gone: list[Any] = field(default_factory=list)
 
     def __call__(self, own: Any) -> Any:
@@ -234,7 +236,10 @@ class _Walk:
 
     def cell(self, where: Predicate, rows: float | None = None) -> Cell:
         """The set of rows that is meant."""
-        return self.keys.cell(self.inside(where), rows)
+        key = where, rows, self.outcome if PREDICTION in where.names else None
+        if key not in self.cells:
+            self.cells[key] = self.keys.cell(self.inside(where), rows)
+        return self.cells[key]
 
     def few(self, where: Predicate | None, rows: float | None = None) -> bool:
         """Whether rows, or a level that names them, are few."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,7 +103,7 @@ class HistogramBinning(Recalibrator):
         self.bins = bins
 
     def _fit(self, rows: Predictions) -> None:
-        self.edges_, ones, weights = _Ordered.of(rows).binned(self.bins)
+        self.edges_, ones, weights = _binner(rows)(self.bins)
         self.rates_ = ones / weights
 
     def _predict(self, rows: Rows) -> FloatArray:
@@ -120,32 +120,28 @@ def _refuse_misfit(edges: FloatArray, rates: FloatArray, at: str, rates_at: str)
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Ordered:
-    """Rows in order of their predictions, with running sums: binnings cost O(bins)."""
+Bins = tuple[FloatArray, FloatArray, FloatArray]  # inner edges, weight of ones and of all rows
 
-    p: FloatArray
-    rows: FloatArray  # (n + 1,) running weight, 0 first
-    ones: FloatArray  # (n + 1,) of positive labels
 
-    @classmethod
-    def of(cls, rows: Predictions) -> _Ordered:
-        p = rows.p[:, 0]
-        order = np.argsort(p, kind="stable")
-        w = rows.w[order]  # of sum n: a prior of two rows needs weights that count rows
-        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * rows.codes[order])]
-        return cls(p[order], *sums)
+def _binner(rows: Predictions) -> Callable[[int], Bins]:
+    """What cuts rows into bins of equal weight, in O(bins) each."""
+    order = np.argsort(rows.p[:, 0], kind="stable")
+    p, w = rows.p[order, 0], rows.w[order]  # of sum n: a prior of two rows needs such weights
+    running, ones = (
+        np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * rows.codes[order])
+    )
 
-    def binned(self, bins: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Inner edges of bins of equal weight, and the weight of ones and of all rows in each."""
+    def binned(bins: int) -> Bins:
         checked_count(bins, "bins")
         # Just below k / bins, so that rounding does not move a row into the next bin.
-        wanted = (np.linspace(0, 1, int(bins) + 1)[1:-1] - 1e-12) * self.rows[-1]
-        edges = np.unique(self.p[np.searchsorted(self.rows[1:], wanted)])
-        edges = edges[edges < self.p[-1]]
-        ends = np.searchsorted(self.p, edges, side="right")
-        ends = np.concatenate([[0], ends, [self.p.size]])
-        return edges, np.diff(self.ones[ends]), np.diff(self.rows[ends])
+        wanted = (np.linspace(0, 1, int(bins) + 1)[1:-1] - 1e-12) * running[-1]
+        edges = np.unique(p[np.searchsorted(running[1:], wanted)])
+        edges = edges[edges < p[-1]]
+        ends = np.searchsorted(p, edges, side="right")
+        ends = np.concatenate([[0], ends, [p.size]])
+        return edges, np.diff(ones[ends]), np.diff(running[ends])
+
+    return binned
 
 
 class BBQ(Recalibrator):
@@ -201,7 +197,7 @@ class BBQ(Recalibrator):
         self.min_bins, self.max_bins = min_bins, max_bins
 
     def _fit(self, rows: Predictions) -> None:
-        ordered = _Ordered.of(rows)
+        binned = _binner(rows)
         root = np.cbrt(rows.n)
         lowest, highest = self.min_bins, self.max_bins
         if lowest is None:
@@ -219,7 +215,7 @@ class BBQ(Recalibrator):
             )
         found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
         for bins in range(lowest, highest + 1):
-            edges, ones, weights = ordered.binned(bins)
+            edges, ones, weights = binned(bins)
             # Ties make binnings with different B equal: one binning counts once.
             found.setdefault(edges.tobytes(), (edges, *_scored(edges, ones, weights)))
         self.edges_ = [edges for edges, _, _ in found.values()]

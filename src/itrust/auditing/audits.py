@@ -383,13 +383,13 @@ class Audit(Result):
                 }
                 for task in self.tasks
             ],
-            "autocorrelation": {n: vars(found) for n, found in self.autocorrelation.items()},
+            "autocorrelation": self.autocorrelation,
             "validation": validation,
             "resemblance": self.resemblance,
             "robustness": overturning_facts(self),
             "comparison": self.comparison,
             "recalibration": self.recalibration,
-            "provenance": None if self.provenance is None else vars(self.provenance),
+            "provenance": self.provenance,
             "withheld": self.withheld,
         }
 

@@ -51,7 +51,7 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
-class NullChart(WithFacts):
+class NullChart:
     """What redrawn labels give, in bars, and what the data gave.
 
     Attributes
@@ -112,7 +112,7 @@ class NullChart(WithFacts):
 
 
 @dataclass(frozen=True)
-class HistogramChart(WithFacts):
+class HistogramChart:
     """How many rows have which prediction.
 
     Attributes
@@ -288,7 +288,7 @@ class CurveLine(ChartPoints):
 
 
 @dataclass(frozen=True)
-class CurveChart(WithFacts):
+class CurveChart:
     """Bias along one covariate: all rows first, then every group.
 
     A group without any position that has enough of its rows nearby has no line.

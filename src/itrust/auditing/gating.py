@@ -170,8 +170,8 @@ def gate(
     Parameters
     ----------
     audit : Audit
-        What was found. In a copy that `Disclosure` made, verdict and p-values of the tests are all
-        there; numbers that it withholds are not judged.
+        What was found. Of `audit.disclosed(...)` verdict and p-values of the tests are those of the
+        audit; numbers that are withheld are not judged.
     asked : {"model", "tasks", "any"}
         What can close the gate: the verdict on the model, a number that is biased, or either.
     robust_to : mapping of str to float, optional

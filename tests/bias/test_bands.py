@@ -8,7 +8,6 @@ from scipy.stats import beta, binom
 
 import itrust as it
 from itrust.bias import (
-    MeanLaw,
     Members,
     average,
     confidence_band,
@@ -67,10 +66,10 @@ def test_intervals_hold_the_estimate_and_what_is_possible():
 
 def halved(averages, reach, at_zero):
     """Ends of the intervals by plain halving of what may hold them."""
-    law, values = MeanLaw.of(averages), averages.values
+    values = averages.values
     mean, ends = averages.moments.mean_prediction, []
     for end in (-mean, 1 - mean):
-        near_zero = law.distance(values, 0 * values) <= at_zero
+        near_zero = averages.distance(values, 0 * values) <= at_zero
         between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)
         inside = np.where(between & near_zero, 0.0, values)
         outside = np.where(between & ~near_zero, 0.0, end)
@@ -78,7 +77,7 @@ def halved(averages, reach, at_zero):
             middle = (inside + outside) / 2
             towards = (middle * values > 0) & (np.abs(middle) < np.abs(values))
             share = np.where(towards, middle / np.where(values == 0, 1.0, values), 1.0)
-            near = law.distance(values, middle) <= at_zero + share * (reach - at_zero)
+            near = averages.distance(values, middle) <= at_zero + share * (reach - at_zero)
             inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
         ends.append(inside)
     return ends

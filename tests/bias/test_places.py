@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import tickets
-from itrust.bias import Members, PlaceSet, PlacesPart, average
+from itrust.bias import Members, PlacesPart, average
 from itrust.data import Compared, Everywhere
 from itrust.engines import as_engine, run_together
 from itrust.nulls import Bernoulli
@@ -61,7 +61,7 @@ def test_rows_at_hand_can_be_left_out(sample):
     drawn = tickets(0, sample.n)
     bar = float(np.sort(drawn)[600])
     engine = as_engine("auto")
-    part = PlacesPart.of([PlaceSet(Members([Everywhere()]), True, bar)], sample.n, 20, 3)
+    part = PlacesPart.of([Members([Everywhere()], bar)], sample.n, 20, 3)
     ((found,),) = run_together(engine, engine.survey(sample), [part], Bernoulli(), 20, 3)
     others = drawn > bar
     assert found.rows[0] == others.sum() == sample.n - 601
@@ -75,9 +75,9 @@ def test_rows_at_hand_can_be_left_out(sample):
 
 def test_draws_come_in_any_batches(sample, monkeypatch):
     regions = Members([Everywhere(), Compared("place", "<", 700.0)])
-    whole = average(sample, regions, (Bernoulli(),), draws=60, seed=1, spread=True)
+    whole = average(sample, regions, (Bernoulli(),), draws=60, seed=1)
     monkeypatch.setattr("itrust.engines.plan.MIN_COLUMNS", 25)
     monkeypatch.setattr("itrust.engines.plan.BATCH_BYTES", 1)
-    parts = average(sample, regions, (Bernoulli(),), draws=60, seed=1, spread=True)
+    parts = average(sample, regions, (Bernoulli(),), draws=60, seed=1)
     for name in ("sums", "multiplied", "spread", "residual"):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), abs=1e-9)

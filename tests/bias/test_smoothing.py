@@ -1,5 +1,7 @@
 """Weighted mean residuals: against plain loops, in any number of parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,8 @@ def neighbours(mixed_sample) -> Neighbours:
 
 
 def test_sums_equal_a_plain_loop(mixed_sample, neighbours):
-    found = average(mixed_sample, neighbours, (Bernoulli(),), draws=30, seed=4, spread=True)
+    spread = replace(neighbours, spread=True)
+    found = average(mixed_sample, spread, (Bernoulli(),), draws=30, seed=4)
     drawn = np.empty((mixed_sample.n, 30))
     Bernoulli().fill(drawn, mixed_sample, range(30), 4)
     residuals = np.column_stack([mixed_sample.residuals, drawn])

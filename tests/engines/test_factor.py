@@ -104,11 +104,11 @@ def test_categories_split_the_landmarks_into_blocks():
     s = mixed()
     plan = Factor().plan(Factor().survey(s), LocalKernel().resolve(s.points))
     assert len(plan.blocks) > 6  # race x urban x missing indicator
-    covered = np.concatenate([block.landmarks for block in plan.blocks])
+    covered = np.concatenate([landmarks for landmarks, _ in plan.blocks])
     assert np.unique(covered).size == covered.size
     race = plan.landmarks.columns[2].values
-    for block in plan.blocks:
-        assert np.unique(race[block.landmarks]).size == 1
+    for landmarks, _ in plan.blocks:
+        assert np.unique(race[landmarks]).size == 1
 
 
 def test_rows_of_unseen_categories_are_certified_as_lost():

@@ -13,7 +13,7 @@ from itrust.auditing.charts import histogram_edges
 from itrust.auditing.parts import MeanBias, Overall
 from itrust.calibration import CalibrationResult, Validation, scores, validation
 from itrust.data import Extract, Rows, Sample
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+from itrust.engines import Additive, Outcome, Plan, Work, rowwise_work
 
 BINS = 10
 
@@ -27,9 +27,9 @@ class SummingPart:
     plans: tuple[Plan, ...] = ()  # no kernels are tested
     width: int = 0  # nothing is kept for draws
 
-    def works(self, block: range) -> list[RowwiseWork]:
+    def works(self, block: range) -> list[Work]:
         """One piece of work, with the first draws only."""
-        return [] if block.start else [RowwiseWork(self.contribution, self.unit)]
+        return [] if block.start else [rowwise_work(self.contribution, self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> Any:
         """Keep the sums."""

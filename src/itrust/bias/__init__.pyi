@@ -1,4 +1,3 @@
-from itrust.bias.averages import PlaceSet as PlaceSet
 from itrust.bias.averages import PlacesPart as PlacesPart
 from itrust.bias.averages import Question as Question
 from itrust.bias.averages import Redraws as Redraws
@@ -8,7 +7,6 @@ from itrust.bias.averages import spreading_of as spreading_of
 from itrust.bias.bands import BEYOND_DOUBT as BEYOND_DOUBT
 from itrust.bias.bands import Averages as Averages
 from itrust.bias.bands import Band as Band
-from itrust.bias.bands import MeanLaw as MeanLaw
 from itrust.bias.bands import Moments as Moments
 from itrust.bias.bands import Shares as Shares
 from itrust.bias.bands import confidence_band as confidence_band

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -33,7 +33,7 @@ from itrust._core import (
     tickets,
 )
 from itrust.bias.bands import Averages, Moments
-from itrust.bias.weights import Tile, Weights
+from itrust.bias.weights import NOBODY, Tile, Weights
 from itrust.calibration import null_warnings, whole_clusters
 from itrust.data import (
     Design,
@@ -51,6 +51,7 @@ from itrust.engines import (
     Drawn,
     Engine,
     EngineChoice,
+    FunctionWork,
     Outcome,
     Plan,
     Survey,
@@ -70,16 +71,6 @@ UNITS_AT_ONCE = 8_192
 NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
 # Of the variance, added so that a covariance has a root in spite of rounding; the first suffices.
 JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
-NOBODY = -1.0  # a ticket below all others
-
-
-@dataclass(frozen=True, eq=False)
-class PlaceSet:
-    """Places whose means are wanted together, from rows with tickets above a bar."""
-
-    weights: Weights
-    spread: bool = False
-    above: float = NOBODY
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +99,7 @@ class PlaceSums(Additive):
 class PlacesPart:
     """Sets of places as a part of a pass: it gives the `Averages` of each."""
 
-    sets: tuple[PlaceSet, ...]
+    sets: tuple[Weights, ...]
     spreading: Spreading
     unit: float
     plans: tuple[Plan, ...] = ()
@@ -116,7 +107,7 @@ class PlacesPart:
     @classmethod
     def of(
         cls,
-        sets: Sequence[PlaceSet],
+        sets: Sequence[Weights],
         n: int,
         draws: int,
         seed: int,
@@ -124,18 +115,19 @@ class PlacesPart:
         design: Design | None = None,
     ) -> PlacesPart:
         """Choose the precision: large work is done in single precision, but moments never are."""
-        places = sum(some.weights.places for some in sets)
+        places = sum(weights.places for weights in sets)
         dtype = np.float32 if float(n) * places * draws > MAX_IN_DOUBLE else np.float64
         return cls(tuple(sets), spreading_of(design, draws, seed, dtype), unit)
 
     @property
     def width(self) -> int:
-        return sum((2 if some.spread else 1) * some.weights.places for some in self.sets)
+        return sum((2 if places.spread else 1) * places.places for places in self.sets)
 
-    def works(self, block: range) -> list[PlacesWork]:
+    def works(self, block: range) -> list[Work]:
         """One for each set; how its sums spread is known from the first batch of draws."""
         first = self.spreading if block.start == 0 else None
-        return [PlacesWork(some, first, self.spreading.dtype, self.unit) for some in self.sets]
+        begins = (partial(PlacesPartial, self, weights, first) for weights in self.sets)
+        return [FunctionWork(begin, self.unit) for begin in begins]
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[PlaceSums, ...]:
         some = slice(0 if block.start == 0 else 1, None)  # the data once
@@ -148,7 +140,7 @@ class PlacesPart:
         batches = zip(*found, strict=True)
         return [self._averages(*pair) for pair in zip(self.sets, batches, strict=True)]
 
-    def _averages(self, some: PlaceSet, batches: Sequence[PlaceSums]) -> Averages:
+    def _averages(self, weights: Weights, batches: Sequence[PlaceSums]) -> Averages:
         first, unit, spreading = batches[0], self.unit, self.spreading
 
         def joined(name: str, scale: float) -> FloatArray:
@@ -158,7 +150,7 @@ class PlacesPart:
 
         return Averages(
             sums=joined("sums", unit)[None],
-            multiplied=spreading.multiplied(some.weights, first) * unit,
+            multiplied=spreading.multiplied(weights, first) * unit,
             spread=joined("spread", unit**2),
             residual=first.plain[2] * unit,
             moments=spreading.settled(first.moments(unit), first),
@@ -168,29 +160,24 @@ class PlacesPart:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class PlacesWork(Work):
-    """What is summed at the places of one set over some rows."""
-
-    places: PlaceSet
-    spreading: Spreading | None
-    dtype: DTypeLike
-    unit: float
-
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> PlacesPartial:
-        return PlacesPartial(self, chunk, weights, columns)
-
-
 class PlacesPartial:
     """What one chunk contributes, being made."""
 
-    def __init__(self, work: PlacesWork, chunk: Rows, w: FloatArray, columns: int) -> None:
-        self.work, self.chunk, self.w = work, chunk, w
-        weights, dtype, spreading = work.places.weights, work.dtype, work.spreading
+    def __init__(
+        self,
+        part: PlacesPart,
+        weights: Weights,
+        spreading: Spreading | None,
+        chunk: Rows,
+        w: FloatArray,
+        columns: int,
+    ) -> None:
+        self.weights, self.spreading, self.chunk, self.w = weights, spreading, chunk, w
+        self.dtype = dtype = part.spreading.dtype
         m = weights.places
         self.sums = PlaceSums(
             sums=np.zeros((m, columns), dtype),
-            spread=np.zeros((m, columns if work.places.spread else 1), dtype),
+            spread=np.zeros((m, columns if weights.spread else 1), dtype),
             plain=np.zeros((3, m)),
             second=np.zeros((5, m)),
             third=np.zeros((4, m)),
@@ -213,37 +200,36 @@ class PlacesPartial:
             self.multiplied = spreading.multiplied_errors(self)
 
     def add(self, drawn: Drawn) -> None:
-        work, columns = self.work, drawn.columns
-        labels = drawn.as_type(work.dtype)
+        columns, labels = drawn.columns, drawn.as_type(self.dtype)
         sums, spread = self.sums.sums, self.sums.spread
-        w = None if self.chunk.weights is None else self.w.astype(work.dtype)
+        w = None if self.chunk.weights is None else self.w.astype(self.dtype)
         for places, rows, weights in self._tiles():
             if columns.start == 0:
                 self._moments(places, rows, weights)
-            rough = weights.astype(work.dtype, copy=False)
+            rough = weights.astype(self.dtype, copy=False)
             in_order = rows.size == len(labels) and rows[0] == 0 and rows[-1] == rows.size - 1
             y = labels if in_order else labels[rows]
             sums[places, columns] += (rough if w is None else rough * w[rows]) @ y
-            if work.places.spread:
+            if self.weights.spread:
                 spread[places, columns] += (np.square(rough) * self.squares[rows]) @ y
-            if columns.start == 0 and work.spreading is not None:
-                work.spreading.add(self, (places, rows, rough))
+            if columns.start == 0 and self.spreading is not None:
+                self.spreading.add(self, (places, rows, rough))
         # What labels have in common: e = y - p, and so with its square, p^2 + y (1 - 2p).
         sums[:, columns] -= self.sums.plain[1][:, None]
-        if work.places.spread:
+        if self.weights.spread:
             spread[:, columns] += self.sums.second[2][:, None]
 
     def _tiles(self) -> Iterator[Tile]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
-        points, places = self.chunk.points, self.work.places
+        points, above = self.chunk.points, self.weights.above
         chosen = np.arange(len(points))
-        if places.above > NOBODY:
-            chosen = np.flatnonzero(tickets(self.chunk.first, len(points)) > places.above)
+        if above > NOBODY:
+            chosen = np.flatnonzero(tickets(self.chunk.first, len(points)) > above)
             points = points.take(chosen)
         if not len(points):
             return
-        whole, dtype = self.chunk.cluster is not None, self.work.dtype
-        for some, rows, weights in places.weights.tiles(points, whole=whole, dtype=dtype):
+        whole = self.chunk.cluster is not None
+        for some, rows, weights in self.weights.tiles(points, whole=whole, dtype=self.dtype):
             yield some, chosen[rows], weights
 
     def _moments(self, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
@@ -263,16 +249,14 @@ def average(
     laws: Sequence[RowwiseNull] = (),
     draws: int = 0,
     seed: int = 0,
-    *,
-    spread: bool = False,
 ) -> Averages:
     """Mean residuals at the places of one set."""
-    return average_all(source, [PlaceSet(weights, spread)], laws, draws, seed)[0]
+    return average_all(source, [weights], laws, draws, seed)[0]
 
 
 def average_all(
     source: Source,
-    sets: Sequence[PlaceSet],
+    sets: Sequence[Weights],
     laws: Sequence[RowwiseNull] = (),
     draws: int = 0,
     seed: int = 0,
@@ -296,7 +280,7 @@ def average_all(
 
 def _by_design(
     sample: Sample,
-    sets: Sequence[PlaceSet],
+    sets: Sequence[Weights],
     laws: Sequence[RowwiseNull],
     draws: int,
     seed: int,
@@ -319,10 +303,10 @@ def _by_design(
         labels[:, 0] = chunk.y
         for k, law in enumerate(laws if draws else ()):
             labels[:, 1 + k * draws : 1 + (k + 1) * draws] = law.draw(chunk, range(draws), seed)
-        partials = [work.begin(chunk, weights[rows], columns) for work in works]
-        for partial in partials:
-            partial.add(Drawn(slice(0, columns), labels, is_label=True))
-        return tuple(partial.finished() for partial in partials)
+        begun = [work.begin(chunk, weights[rows], columns) for work in works]
+        for sums in begun:
+            sums.add(Drawn(slice(0, columns), labels, is_label=True))
+        return tuple(sums.finished() for sums in begun)
 
     size = int(np.clip(CHUNK_BYTES // (16 * (draws + 1)), 256, CHUNK_ROWS))
     cluster = np.arange(sample.n) if sample.cluster is None else sample.cluster
@@ -376,7 +360,7 @@ class Spreading:
             return
         places, rows, weights = tile
         shares = weights * partial.multiplied[rows]
-        families = partial.work.places.weights.families
+        families = partial.weights.families
         for family, into in zip(families, partial.sums.spreading, strict=True):
             first, last = np.searchsorted(places, [family.start, family.stop])
             if first < last:
@@ -631,7 +615,7 @@ class Redraws:
             return self.engine.survey(self.sample)
         return self.engine.survey_of(self.extract)
 
-    def averages(self, *sets: PlaceSet, title: str) -> list[Averages]:
+    def averages(self, *sets: Weights, title: str) -> list[Averages]:
         """Mean residuals of the data and of every redraw at some places, over all rows."""
         asked = (self.source, sets, self.laws, self.draws, self.seed)
         survey = None if self.extract is None else self.survey
@@ -702,7 +686,7 @@ class Question(Generic[Made]):
     """Places whose bias is wanted, and what is made of their mean residuals."""
 
     redraws: Redraws
-    places: PlaceSet
+    places: Weights
     finished: Callable[[Averages], Made]
     title: str
 

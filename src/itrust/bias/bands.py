@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
@@ -139,7 +140,7 @@ class Averages:
         variance = polynomial(self.moments.by_design, np.nan_to_num(self.values))
         return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
 
-    @property
+    @cached_property
     def inflation(self) -> FloatArray:
         """How much the design adds to the variance, at least 1, (m,)."""
         if self.freedom is None:
@@ -148,6 +149,47 @@ class Averages:
         plain = polynomial(self.moments.squares, b)
         ratio = _ratio(polynomial(self.moments.by_design, b), plain)
         return np.fmax(1.0, ratio * np.fmax(_ratio(size, size - 1), 1.0))
+
+    @cached_property
+    def _beyond_labels(self) -> tuple[FloatArray, FloatArray]:
+        """Variance of residuals beyond that of labels from p + b, and how far labels go astray.
+
+        From 0, labels vary as p says, to 1, at least twice as much.
+        """
+        b = np.nan_to_num(self.values)
+        labels = self.moments.central(b)[0]
+        excess = np.maximum(polynomial(self.moments.squares, b) - labels, 0.0)
+        astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
+        return excess, np.where(excess > 0, astray, 0.0)
+
+    def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
+        """Normal score of the observed mean if this were the bias, without its sign.
+
+        In a design Student's law takes the place of the normal one, with the degrees of freedom of
+        the design, or of the effective clusters at the place where these are fewer.
+        """
+        moments, (excess, astray) = self.moments, self._beyond_labels
+        plain, third = moments.central(bias)
+        # Of the sum: that of labels and the excess; of residuals where labels go astray.
+        modelled = plain + excess
+        seen = np.maximum(polynomial(moments.squares, bias), modelled)
+        variance = (modelled + astray * (seen - modelled)) * self.inflation
+        scale = np.where(variance > 0, variance, 1.0)
+        # Labels come in steps: where few events are expected, half a step counts as equal.
+        step = moments.second[0] / np.where(moments.mass > 0, moments.mass, 1.0)
+        slack = 0.5 * step / (1 + plain / np.where(step > 0, step, 1.0) ** 2)
+        away = np.abs(values - bias) * moments.mass
+        off = np.maximum(away - slack, 0.0)
+        z = off / np.sqrt(scale)
+        score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
+        # No room for any variation: nothing but the bias itself is compatible.
+        score = np.where((variance > 0) | (away == 0), score, np.inf)
+        freedom = self.freedom_at_places
+        if freedom is None:
+            return score
+        some = freedom > MIN_FREEDOM  # 0 where a cluster or so is all there is
+        tail = student_tail(score, np.where(some, freedom, 1.0))
+        return np.where(some, -ndtri(tail), 0.0)
 
     def null_scales(self) -> tuple[FloatArray, FloatArray]:
         """Variance and skewness of the sums under "no row has a bias", (laws, m) each.
@@ -277,7 +319,7 @@ def confidence_band(
     The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
     Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
-    law, values = MeanLaw.of(averages), averages.values
+    values = averages.values
     reach = np.broadcast_to(reach, (2, values.size))
     at_zero = reach if reach_at_zero is None else np.full(reach.shape, reach_at_zero)
 
@@ -286,14 +328,14 @@ def confidence_band(
         towards_zero = (bias * values >= 0) & (np.abs(bias) < np.abs(values))
         slope = (reach - at_zero) / np.where(values == 0, 1.0, values)
         allowed = np.where(towards_zero, at_zero + slope * bias, reach)
-        distance = law.distance(values, bias)
+        distance = averages.distance(values, bias)
         return np.minimum(allowed, FAR_OUT) - np.minimum(distance, 2 * FAR_OUT)
 
     # The compatible bias farthest from the estimate, towards either end; 0 is tried first.
     predicted = averages.moments.mean_prediction
     ends = np.stack([-predicted, 1 - predicted])
     between = (np.minimum(values, ends) <= 0) & (np.maximum(values, ends) >= 0)
-    near = law.distance(values, np.zeros_like(values)) <= at_zero
+    near = averages.distance(values, np.zeros_like(values)) <= at_zero
     inside = np.where(between & near, 0.0, values)
     lower, upper = _last_with_room(room, inside, np.where(between & ~near, 0.0, ends))
     known = np.isfinite(values)
@@ -408,7 +450,7 @@ def judged(
 def zero_scores(averages: Averages) -> FloatArray:
     """Normal scores of the observed means if there were no bias, with their sign, (m,)."""
     values = np.nan_to_num(averages.values)
-    away = MeanLaw.of(averages).distance(values, np.zeros_like(values))
+    away = averages.distance(values, np.zeros_like(values))
     return np.sign(values) * np.maximum(away, 0.0)  # negative: more likely than not to be as far
 
 
@@ -416,57 +458,6 @@ def _at_least(maxima: FloatArray, observed: FloatArray) -> FloatArray:
     """(1 + maxima at least as large) / (1 + maxima) for every place, (m,)."""
     below = np.searchsorted(np.sort(maxima), observed, side="left")
     return (1 + maxima.size - below) / (1 + maxima.size)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanLaw:
-    """How the weighted mean of y - p varies, given the bias at each place."""
-
-    moments: Moments
-    inflation: FloatArray
-    excess: FloatArray  # variance of the residuals beyond that of labels from p + b
-    astray: FloatArray  # from 0, labels vary as p says, to 1, at least twice as much
-    freedom: FloatArray | None  # of Student's law in a design
-
-    @classmethod
-    def of(cls, averages: Averages) -> MeanLaw:
-        moments, b = averages.moments, np.nan_to_num(averages.values)
-        labels = moments.central(b)[0]
-        excess = np.maximum(polynomial(moments.squares, b) - labels, 0.0)
-        astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
-        astray = np.where(excess > 0, astray, 0.0)
-        return cls(moments, averages.inflation, excess, astray, averages.freedom_at_places)
-
-    def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
-        """Of the sum: that of labels and the excess; of residuals where labels go astray."""
-        modelled = labels + self.excess
-        seen = np.maximum(polynomial(self.moments.squares, bias), modelled)
-        return (modelled + self.astray * (seen - modelled)) * self.inflation
-
-    def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
-        """Normal score of the observed mean if this were the bias, without its sign.
-
-        In a design Student's law takes the place of the normal one, with the degrees of freedom of
-        the design, or of the effective clusters at the place where these are fewer.
-        """
-        moments = self.moments
-        plain, third = moments.central(bias)
-        variance = self.variance(bias, plain)
-        scale = np.where(variance > 0, variance, 1.0)
-        # Labels come in steps: where few events are expected, half a step counts as equal.
-        step = moments.second[0] / np.where(moments.mass > 0, moments.mass, 1.0)
-        slack = 0.5 * step / (1 + plain / np.where(step > 0, step, 1.0) ** 2)
-        away = np.abs(values - bias) * moments.mass
-        off = np.maximum(away - slack, 0.0)
-        z = off / np.sqrt(scale)
-        score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
-        # No room for any variation: nothing but the bias itself is compatible.
-        score = np.where((variance > 0) | (away == 0), score, np.inf)
-        if self.freedom is None:
-            return score
-        some = self.freedom > MIN_FREEDOM  # 0 where a cluster or so is all there is
-        tail = student_tail(score, np.where(some, self.freedom, 1.0))
-        return np.where(some, -ndtri(tail), 0.0)
 
 
 def _last_with_room(

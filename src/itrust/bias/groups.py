@@ -27,7 +27,7 @@ from itrust._core import (
     place_of,
     signed,
 )
-from itrust.bias.averages import PlaceSet, Question, Redraws, names_of
+from itrust.bias.averages import Question, Redraws, names_of
 from itrust.bias.bands import Averages, judged
 from itrust.bias.weights import Members
 from itrust.data import (
@@ -409,7 +409,7 @@ def group_plan(
         settings = redraws.settings | {"notes": (*redraws.notes, *notes)}
         return GroupTable(groups=table, simultaneous=simultaneous, **settings)
 
-    return Question(redraws, PlaceSet(Members(groups), spread=True), finished, "groups")
+    return Question(redraws, Members(groups), finished, "groups")
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import PlaceSet, Question, Redraws, average
+from itrust.bias.averages import Question, Redraws, average
 from itrust.bias.bands import Averages, Band, flagged
 from itrust.bias.groups import GroupTable, group_plan
 from itrust.bias.slices import HALVES, SliceTable, halves_of, slices_of
@@ -494,7 +494,7 @@ def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
             elapsed=time.perf_counter() - begun,
         )
 
-    return Question(redraws, PlaceSet(Neighbours(points, kernel, cut)), finished, "local bias")
+    return Question(redraws, Neighbours(points, kernel, cut), finished, "local bias")
 
 
 @dataclass(frozen=True)
@@ -535,7 +535,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     redraws = replace(bias.redraws, sample=chooser, extract=None)
     question = bias._question(bias.points.take(some), redraws=redraws, notes=())
     places = question.made()
-    means = average(other, question.places.weights)
+    means = average(other, question.places)
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
     measured = []
     for sign in (1, -1):

@@ -22,7 +22,7 @@ from itrust._core import (
     counted,
     progress_bar,
 )
-from itrust.bias.averages import PlaceSet, Redraws, average_all, names_of
+from itrust.bias.averages import Redraws, average_all, names_of
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells, question_at
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
@@ -94,22 +94,9 @@ def has_order(column: Column) -> bool:
     return column.kind in ("number", "date") and np.unique(present).size > MAX_VALUES
 
 
-@dataclass(frozen=True, eq=False)
-class PictureGroup:
-    """One of the groups that a picture shows apart.
-
-    Attributes
-    ----------
-    where : Predicate
-        Which rows it has; `Everywhere()` without groups.
-    """
-
-    where: Predicate
-
-    @property
-    def group(self) -> str:
-        """The group in reading words, or "all rows"."""
-        return ALL_ROWS if isinstance(self.where, Everywhere) else str(self.where)
+def group_name(where: Predicate) -> str:
+    """The rows of one group in reading words, or "all rows"."""
+    return ALL_ROWS if isinstance(where, Everywhere) else str(where)
 
 
 def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicate, list[float]]]:
@@ -179,8 +166,8 @@ class PicturePlan:
     drawn: Callable[[LocalBias], Any]
 
     @property
-    def places(self) -> PlaceSet:
-        return PlaceSet(Neighbours(self.points, self.kernel))
+    def places(self) -> Neighbours:
+        return Neighbours(self.points, self.kernel)
 
 
 def pictures_of(
@@ -228,11 +215,13 @@ def _without_place(sample: Sample, names: Sequence[str], exact: Sequence[str]) -
 
 
 @dataclass(frozen=True, eq=False)
-class CurvePart(PictureGroup):
+class CurvePart:
     """The curve of one group.
 
     Attributes
     ----------
+    where : Predicate
+        Which rows the group has; `Everywhere()` without groups.
     grid : (k,) array
         Positions along the covariate.
     values : (k,) array
@@ -249,6 +238,7 @@ class CurvePart(PictureGroup):
         Number of rows of the group.
     """
 
+    where: Predicate
     grid: FloatArray
     values: FloatArray
     size: FloatArray
@@ -256,6 +246,11 @@ class CurvePart(PictureGroup):
     band: Band
     null_band: Band
     rows: int
+
+    @property
+    def group(self) -> str:
+        """The group in reading words, or "all rows"."""
+        return group_name(self.where)
 
     @property
     def known(self) -> bool:
@@ -540,11 +535,13 @@ def map_plan(ground: Ground, *names: str, points: int = SIDE) -> PicturePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class CubicGroup(PictureGroup):
+class CubicGroup:
     """Points of one group and the cubic through them.
 
     Attributes
     ----------
+    where : Predicate
+        Which rows the group has; `Everywhere()` without groups.
     covariate : (k,) array
         The covariate at the group's points that are known.
     values : (k,) array
@@ -553,9 +550,15 @@ class CubicGroup(PictureGroup):
         Fitted by least squares.
     """
 
+    where: Predicate
     covariate: FloatArray
     values: FloatArray
     cubic: Polynomial
+
+    @property
+    def group(self) -> str:
+        """The group in reading words, or "all rows"."""
+        return group_name(self.where)
 
     def at(self, covariate: object) -> FloatArray:
         """Evaluate the cubic.
@@ -648,7 +651,7 @@ def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> Cubic
         rows = np.flatnonzero(where.rows(bias.points) & bias.known & ~column.missing)
         x, values = column.values[rows], bias.values[rows]
         if np.unique(x).size < MIN_POINTS:
-            left_out.append(PictureGroup(where).group)
+            left_out.append(group_name(where))
         else:
             fits.append(CubicGroup(where, x, values, Polynomial.fit(x, values, MIN_POINTS - 1)))
     if not fits:

@@ -27,10 +27,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import NOBODY, PlaceSet, Question, Redraws
+from itrust.bias.averages import Question, Redraws
 from itrust.bias.bands import Averages, Shares, judged
 from itrust.bias.groups import PartBias, PartTable
-from itrust.bias.weights import Members
+from itrust.bias.weights import NOBODY, Members
 from itrust.data import (
     MAX_VALUES,
     OTHER_NAME,
@@ -255,8 +255,8 @@ def slice_plan(
     return Question(redraws, _places(found, extract.bar), finished, "slices")
 
 
-def _places(found: Sequence[Rule], above: float = NOBODY) -> PlaceSet:
-    return PlaceSet(Members([candidate.where for candidate in found]), True, above)
+def _places(found: Sequence[Rule], above: float = NOBODY) -> Members:
+    return Members([candidate.where for candidate in found], above)
 
 
 def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:

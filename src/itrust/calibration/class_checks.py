@@ -47,7 +47,6 @@ from itrust.engines import (
     Outcome,
     Plan,
     Products,
-    RowwiseWork,
     Summing,
     Survey,
     Tally,
@@ -55,6 +54,7 @@ from itrust.engines import (
     available_threads,
     make_plan,
     ordered_map,
+    rowwise_work,
     run_together,
 )
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
@@ -142,7 +142,7 @@ class JointForm(SharedWork):
     def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
         if self.plan is None:
             return (0 if self.whole is None else len(self.whole),)
-        return tuple(block.rank for block in self.plan.blocks)
+        return tuple(self.plan.ranks)
 
     @property
     def rank(self) -> int:
@@ -283,7 +283,7 @@ class ClassChecks:
     @cached_property
     def law(self) -> ContrastLaw:
         """The null law of contrasts, from sums over all rows."""
-        work = RowwiseWork(self.contrasts.moments, self.joint.unit, None)
+        work = rowwise_work(self.contrasts.moments, self.joint.unit, None)
         moments: ContrastMoments = self.engine.run(self.survey, [], None, [work]).works[0]
         vectors, mixing, laws = [], [], []
         for g, covariance in enumerate(moments.covariance):
@@ -686,7 +686,7 @@ def _observed(checks: ClassChecks, judged: Sequence[int], sides: IntArray) -> li
     clusters = None if whole is None or whole.cluster is None else int(whole.cluster.max()) + 1
     contrasts, levels = checks.contrasts.some(functions.tolist()), checks.law.level[judged]
     summing = partial(_pair_sums, contrasts, sides, places, levels, clusters)
-    work = RowwiseWork(summing, checks.joint.unit, None)
+    work = rowwise_work(summing, checks.joint.unit, None)
     sums: _PairSums = checks.engine.run(checks.survey, [], None, [work]).works[0]
     by_cluster = sums.squares.shape[1] > 1
     spread = np.square(sums.squares).sum(axis=1) if by_cluster else sums.squares[:, 0]

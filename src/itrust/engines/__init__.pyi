@@ -11,9 +11,9 @@ from itrust.engines.factor import make_plan as make_plan
 from itrust.engines.passes import Additive as Additive
 from itrust.engines.passes import Drawing as Drawing
 from itrust.engines.passes import Drawn as Drawn
+from itrust.engines.passes import FunctionWork as FunctionWork
 from itrust.engines.passes import Job as Job
 from itrust.engines.passes import Products as Products
-from itrust.engines.passes import RowwiseWork as RowwiseWork
 from itrust.engines.passes import Scratch as Scratch
 from itrust.engines.passes import Summing as Summing
 from itrust.engines.passes import Tally as Tally
@@ -56,3 +56,4 @@ __all__ = [
     "Factor",
     "Tiles",
 ]
+from itrust.engines.passes import rowwise_work as rowwise_work

@@ -29,6 +29,7 @@ from itrust.data import Pilot, Points, Rows
 from itrust.engines.passes import (
     ALL,
     Additive,
+    FunctionWork,
     Job,
     Picked,
     Products,
@@ -378,7 +379,7 @@ def _compress(
         if kept.shape[1]:
             corner = block.features[block.pivots]
             projection = solve_triangular(corner.T, kept, lower=False)
-            blocks.append(LandmarkBlock(first + np.arange(own.size), projection))
+            blocks.append((first + np.arange(own.size), projection))
         first += own.size
     return tuple(blocks), np.asarray(traces[:, dropped].sum(axis=1))
 
@@ -389,9 +390,7 @@ def _finished(
     """Add the sampled error, and single precision where it costs nothing that counts."""
     single_plan = replace(
         plan,
-        blocks=tuple(
-            LandmarkBlock(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks
-        ),
+        blocks=tuple((marks, axes.astype(np.float32)) for marks, axes in plan.blocks),
         dtype=np.float32,
     )
     double, single = plan.matrix(judges), single_plan.matrix(judges)
@@ -405,17 +404,8 @@ def _finished(
     return replace(plan, sampled_error=sampled)
 
 
-@dataclass(frozen=True, eq=False)
-class LandmarkBlock:
-    """Landmarks that share their exact matches, and the map from kernel values to features."""
-
-    landmarks: IntArray
-    projection: AnyArray  # (landmarks, rank)
-
-    @property
-    def rank(self) -> int:
-        """Number of features."""
-        return int(self.projection.shape[1])
+# Landmarks that share their exact matches, and the map from kernel values to features (m, rank).
+LandmarkBlock = tuple[IntArray, AnyArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,13 +422,17 @@ class LowRankPlan(Plan):
     unit: float
 
     @property
-    def rank(self) -> int:
-        """Number of features of all blocks."""
-        return sum(block.rank for block in self.blocks)
+    def ranks(self) -> list[int]:
+        """Number of features of every block."""
+        return [int(projection.shape[1]) for _, projection in self.blocks]
 
     @property
-    def work(self) -> KernelWork:
-        return KernelWork(self, self.unit)
+    def rank(self) -> int:
+        return sum(self.ranks)
+
+    @property
+    def work(self) -> Work:
+        return FunctionWork(self._begin, self.unit)
 
     def features(self, points: Points) -> list[tuple[Picked, int, AnyArray]]:
         """Rows, number of the block and features (rank, rows) of every block that has rows."""
@@ -450,7 +444,7 @@ class LowRankPlan(Plan):
         ordered = match.left[order]
         found: list[tuple[Picked, int, AnyArray]] = []
         for number, block in enumerate(self.blocks):
-            code = match.right[block.landmarks[0]]
+            code = match.right[block[0][0]]
             first, last = np.searchsorted(ordered, [code, code + 1])
             if first < last:
                 rows = order[first:last]
@@ -458,12 +452,12 @@ class LowRankPlan(Plan):
         return found
 
     def _features(self, smooth: Gram, rows: Picked, block: LandmarkBlock) -> AnyArray:
-        numbers = np.arange(smooth.shape[0])[rows]
-        features = np.empty((block.rank, numbers.size), dtype=self.dtype)
+        numbers, (landmarks, projection) = np.arange(smooth.shape[0])[rows], block
+        features = np.empty((projection.shape[1], numbers.size), dtype=self.dtype)
         for at in range(0, numbers.size, ROWS_AT_ONCE):
             some = numbers[at : at + ROWS_AT_ONCE]
-            values = smooth.block_as(some, block.landmarks, self.dtype)
-            np.matmul(block.projection.T, values.T, out=features[:, at : at + ROWS_AT_ONCE])
+            values = smooth.block_as(some, landmarks, self.dtype)
+            np.matmul(projection.T, values.T, out=features[:, at : at + ROWS_AT_ONCE])
         return features
 
     def matrix(self, points: Points) -> FloatArray:
@@ -492,45 +486,26 @@ class LowRankPlan(Plan):
             totals += expected * more, variance * more**2, triangles * more**3, pairs * more**2
         return NullMoments.of_one(*totals)
 
-    def can_vary(self, moments: NullMoments) -> bool:  # noqa: ARG002
-        return self.rank > 0
-
-    def outcome(self, sums: LowRankSums, advance: Advance | None = None) -> LowRankOutcome:  # noqa: ARG002
-        squares = [np.square(s).sum(axis=0) for s in sums.forms]
-        over_pairs = np.asarray(reduce(np.add, squares, 0 * sums.diagonal) - sums.diagonal)
-        return LowRankOutcome(over_pairs, sums.diagonal, sums.expected, self, sums)
-
-    def describe(self) -> str:
-        return f"factor of rank {self.rank}"
-
-
-@dataclass(frozen=True, eq=False)
-class KernelWork(Work):
-    """The forms of one kernel, by the features of its plan."""
-
-    plan: LowRankPlan
-    unit: float
-
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
-        plan, w = self.plan, weights
+    def _begin(self, chunk: Rows, w: FloatArray, columns: int) -> Summing:
+        """Forms of a chunk, by its features."""
         v, explained = w**2 * chunk.p * (1 - chunk.p), np.zeros(len(w))
-        moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
-        forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
+        moments = [np.zeros((rank, rank)) for rank in self.ranks]
+        forms = [np.zeros((rank, columns)) for rank in self.ranks]
         diagonal, targets = np.zeros((1, columns)), []
-        for rows, number, features in plan.features(chunk.points):
+        for rows, number, features in self.features(chunk.points):
             squares = np.einsum("ri,ri->i", features, features)
             explained[rows] = squares
-            scaled = features * np.sqrt(v[rows]).astype(plan.dtype)
+            scaled = features * np.sqrt(v[rows]).astype(self.dtype)
             moments[number] += scaled @ scaled.T
             if chunk.weights is not None:
-                features *= w[rows].astype(plan.dtype)
+                features *= w[rows].astype(self.dtype)
                 squares *= np.square(w[rows])
             products = Products(features.T, squares[:, None], chunk.p[rows], rows)
             targets.append((products, forms[number], diagonal))
 
         def finished() -> LowRankSums:
-            residuals, points = w * (chunk.y - chunk.p), chunk.points.like(plan.landmarks)
-            left = np.maximum(plan.kernel.gram(points).diagonal() - explained, 0.0)
+            residuals, points = w * (chunk.y - chunk.p), chunk.points.like(self.landmarks)
+            left = np.maximum(self.kernel.gram(points).diagonal() - explained, 0.0)
             return LowRankSums(
                 forms=tuple(forms),
                 diagonal=diagonal[0],
@@ -543,6 +518,17 @@ class KernelWork(Work):
             )
 
         return Summing(targets, finished)
+
+    def can_vary(self, moments: NullMoments) -> bool:  # noqa: ARG002
+        return self.rank > 0
+
+    def outcome(self, sums: LowRankSums, advance: Advance | None = None) -> LowRankOutcome:  # noqa: ARG002
+        squares = [np.square(s).sum(axis=0) for s in sums.forms]
+        over_pairs = np.asarray(reduce(np.add, squares, 0 * sums.diagonal) - sums.diagonal)
+        return LowRankOutcome(over_pairs, sums.diagonal, sums.expected, self, sums)
+
+    def describe(self) -> str:
+        return f"factor of rank {self.rank}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,58 +140,43 @@ class Drawn:
         return self._converted[key]
 
 
-@dataclass(frozen=True, eq=False)
-class _Factors:
-    """Features (n, r), squares (n, q) and probabilities (n,) of some rows of a chunk."""
-
-    features: AnyArray
-    squares: AnyArray
-    p: AnyArray
-    rows: Picked
-
-    @property
-    def rank(self) -> int:
-        return int(self.features.shape[1])
-
-    @property
-    def width(self) -> int:
-        return self.rank + int(self.squares.shape[1])
-
-
 class Products:
-    """F'e and Q'e^2 of some rows for many columns."""
+    """F'e and Q'e^2 of some rows for many columns: features (n, r), squares (n, q), p (n,)."""
 
     def __init__(
         self, features: AnyArray, squares: AnyArray, p: FloatArray, rows: Picked = ALL
     ) -> None:
-        self.factors = _Factors(features, squares, p.astype(features.dtype), rows)
-        self.stack, self.first = _Stack([self.factors]), 0
+        self.features, self.squares, self.rows = features, squares, rows
+        self.p: AnyArray = p.astype(features.dtype)
+        self.rank = int(features.shape[1])
+        self.width = self.rank + int(squares.shape[1])
+        self.stack, self.first = _Stack([self]), 0
 
     def of(self, drawn: Drawn) -> tuple[AnyArray, AnyArray]:
         """Multiply features and squares with some columns."""
-        own = self.stack.of(drawn)[self.first : self.first + self.factors.width]
-        return own[: self.factors.rank], own[self.factors.rank :]
+        sums = self.stack.of(drawn)[self.first : self.first + self.width]
+        return sums[: self.rank], sums[self.rank :]
 
 
 def join(products: Iterable[Products], scratch: Scratch) -> None:
     """Let all products of the same rows be made at once, as one large product."""
     alike: dict[tuple[Any, ...], list[Products]] = {}
     for one in products:
-        rows, dtype = one.factors.rows, one.factors.p.dtype
+        rows, dtype = one.rows, one.p.dtype
         same = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
         alike.setdefault((dtype, same), []).append(one)
     for number, members in enumerate(alike.values()):
-        stack, first = _Stack([one.factors for one in members], scratch, f"stack {number}"), 0
+        stack, first = _Stack(members, scratch, f"stack {number}"), 0
         for one in members:
             one.stack, one.first = stack, first
-            first += one.factors.width
+            first += one.width
 
 
 class _Stack:
     """Features and squares of the same rows, one below the other, for one product."""
 
     def __init__(
-        self, parts: list[_Factors], scratch: Scratch | None = None, name: str = "stack"
+        self, parts: list[Products], scratch: Scratch | None = None, name: str = "stack"
     ) -> None:
         self.parts, self.scratch, self.name = parts, scratch or Scratch(), name
         self.rows, self.dtype = parts[0].rows, parts[0].p.dtype
@@ -412,16 +397,27 @@ class Summing:
 
 
 @dataclass(frozen=True, eq=False)
-class RowwiseWork(Work):
-    """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
+class FunctionWork(Work):
+    """Work that a function of a chunk, its weights and the number of columns begins."""
 
-    function: Callable[[Rows, FloatArray], Additive]
+    function: Callable[[Rows, FloatArray, int], Any]
     unit: float
     outcome: int | None = 0
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:  # noqa: ARG002
-        share = self.function(chunk, weights)
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Any:
+        return self.function(chunk, weights, columns)
+
+
+def rowwise_work(
+    function: Callable[[Rows, FloatArray], Additive], unit: float, outcome: int | None = 0
+) -> FunctionWork:
+    """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
+
+    def begin(chunk: Rows, weights: FloatArray, columns: int) -> Summing:  # noqa: ARG001
+        share = function(chunk, weights)
         return Summing((), lambda: share)
+
+    return FunctionWork(begin, unit, outcome)
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,28 +432,31 @@ class Job:
 
 def accumulate(job: Job, chunk: Rows, scratch: Scratch | None = None) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
-    scratch = scratch or Scratch()
+    scratch, drawing = scratch or Scratch(), job.drawing
     w = np.ones(chunk.n) if chunk.weights is None else chunk.weights / job.unit
-    columns, draws = job.drawing.columns, _Draws(chunk, job.drawing, scratch)
-    of_all = {n: work.begin(chunk, w, columns) for n, work in _reading(job, None)}
-    sums: dict[int, Additive] = {}
-    for k in range(chunk.predictions.shape[1]):
-        sums |= _of_outcome(job, k, chunk.outcome(k), w, of_all, draws)
+    outcomes = chunk.predictions.shape[1]
+    # Classes and signs of rows with several outcomes are drawn once and serve every outcome.
+    shared = outcomes > 1 and drawing.redraw is not None
+    whole = _drawn(chunk, drawing, drawing.draws) if shared else None
+
+    def drawn(first: int, block: range) -> AnyArray:
+        if whole is None:
+            return _drawn(chunk, drawing, block)
+        return whole[:, first : first + len(block)]
+
+    of_all = {n: work.begin(chunk, w, drawing.columns) for n, work in _reading(job, None)}
+    sums: dict[int, Any] = {}
+    for k in range(outcomes):
+        rows = chunk.outcome(k)
+        alone = {n: work.begin(rows, w, drawing.columns) for n, work in _reading(job, k)}
+        partials = [*alone.values(), *(partial.of(k, rows) for partial in of_all.values())]
+        join((one for partial in partials for one in getattr(partial, "products", ())), scratch)
+        for columns in _columns_of(rows, k, drawing, drawn, scratch) if partials else ():
+            for partial in partials:
+                partial.add(columns)
+        sums |= {n: partial.finished() for n, partial in alone.items()}
     sums |= {n: partial.finished() for n, partial in of_all.items()}
     return Totals(Tally.of(chunk, w), tuple(sums[n] for n in range(len(job.works))))
-
-
-def _of_outcome(
-    job: Job, k: int, rows: Rows, w: FloatArray, of_all: dict[int, Any], draws: _Draws
-) -> dict[int, Additive]:
-    """The sums of the works that read one outcome alone; others take it in, too."""
-    own = {n: work.begin(rows, w, job.drawing.columns) for n, work in _reading(job, k)}
-    partials = [*own.values(), *(partial.of(k, rows) for partial in of_all.values())]
-    join((one for partial in partials for one in getattr(partial, "products", ())), draws.scratch)
-    for drawn in draws.of(k, rows) if partials else ():
-        for partial in partials:
-            partial.add(drawn)
-    return {n: partial.finished() for n, partial in own.items()}
 
 
 def _reading(job: Job, outcome: int | None) -> list[tuple[int, Work]]:
@@ -474,57 +473,39 @@ def accumulate_all(job: Job, chunks: Iterable[Rows]) -> Totals:
     return total
 
 
-class _Draws:
-    """The data as column 0 and the draws after it, some columns at a time.
-
-    Classes and signs of rows with several outcomes are drawn once and serve every outcome.
-    """
-
-    def __init__(self, chunk: Rows, drawing: Drawing, scratch: Scratch) -> None:
-        self.chunk, self.drawing, self.scratch = chunk, drawing, scratch
-        self.drawn: AnyArray | None = None
-
-    def of(self, k: int, rows: Rows) -> Iterator[Drawn]:
-        draws = self.drawing.draws
-        if self.drawing.redraw is None:
-            observed = (rows.y == 1).astype(np.float32)
-            yield Drawn(slice(0, 1), observed[:, None], is_label=True)
-            return
-        if self.drawn is None and self.chunk.predictions.shape[1] > 1:
-            self.drawn = self._raw(draws)
-        for first in range(0, len(draws), DRAWS_AT_ONCE):
-            block = draws[first : first + DRAWS_AT_ONCE]
-            if self.drawn is None:
-                raw = self._raw(block)
-            else:
-                raw = self.drawn[:, first : first + len(block)]
-            yield self._columns(k, rows, raw, first)
-
-    def _raw(self, block: range) -> AnyArray:
-        """Whose signs are flipped, labels, classes, or residuals, (n, draws)."""
-        redraw, seed = self.drawing.redraw, self.drawing.seed
-        if isinstance(redraw, Rademacher):
-            return redraw.flips(self.chunk, block, seed)
-        if isinstance(redraw, CategoryDraws):
-            return redraw.codes(self.chunk.rows, block, seed, self.chunk.predictions)
-        assert redraw is not None
-        return redraw.draw(self.chunk, block, seed)
-
-    def _columns(self, k: int, rows: Rows, raw: AnyArray, first: int) -> Drawn:
-        """Some draws, after the data if these are the first."""
-        flips = isinstance(self.drawing.redraw, Rademacher)
-        several = isinstance(self.drawing.redraw, CategoryDraws)
+def _columns_of(
+    rows: Rows, k: int, drawing: Drawing, drawn: Callable[[int, range], AnyArray], scratch: Scratch
+) -> Iterator[Drawn]:
+    """The data of an outcome as column 0 and its draws after it, some columns at a time."""
+    if drawing.redraw is None:
+        observed = (rows.y == 1).astype(np.float32)
+        yield Drawn(slice(0, 1), observed[:, None], is_label=True)
+        return
+    flips = isinstance(drawing.redraw, Rademacher)
+    several = isinstance(drawing.redraw, CategoryDraws)
+    residuals = rows.y - rows.p
+    for first in range(0, len(drawing.draws), DRAWS_AT_ONCE):
+        raw = drawn(first, drawing.draws[first : first + DRAWS_AT_ONCE])
         is_label = not flips and (several or raw.dtype == bool)
         lead = int(first == 0)  # the data are a column of the same product as the draws
         columns = slice(first + 1 - lead, first + 1 + raw.shape[1])
         shape = rows.n, raw.shape[1] + lead
-        numbers = self.scratch.array("draws", shape, np.float32 if is_label or flips else float)
-        drawn = numbers[:, lead:]
+        numbers = scratch.array("draws", shape, np.float32 if is_label or flips else float)
         if several:
-            np.equal(raw, k, out=drawn, casting="unsafe")
+            np.equal(raw, k, out=numbers[:, lead:], casting="unsafe")
         else:
-            drawn[...] = 1 - 2 * raw.view(np.int8) if flips else raw
-        residuals = rows.y - rows.p
+            numbers[:, lead:] = 1 - 2 * raw.view(np.int8) if flips else raw
         if lead:
             numbers[:, 0] = rows.y == 1 if is_label else (1.0 if flips else residuals)
-        return Drawn(columns, numbers, is_label, residuals if flips else None)
+        yield Drawn(columns, numbers, is_label, residuals if flips else None)
+
+
+def _drawn(chunk: Rows, drawing: Drawing, block: range) -> AnyArray:
+    """Whose signs are flipped, labels, classes, or residuals, (n, draws)."""
+    redraw, seed = drawing.redraw, drawing.seed
+    if isinstance(redraw, Rademacher):
+        return redraw.flips(chunk, block, seed)
+    if isinstance(redraw, CategoryDraws):
+        return redraw.codes(chunk.rows, block, seed, chunk.predictions)
+    assert redraw is not None
+    return redraw.draw(chunk, block, seed)

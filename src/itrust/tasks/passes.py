@@ -21,7 +21,7 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Missing, Points, Rows
-from itrust.engines import Additive, RowwiseWork
+from itrust.engines import Additive, Work, rowwise_work
 from itrust.tasks.expressions import (
     Leaf,
     LeafFit,
@@ -84,7 +84,7 @@ class SumsByKey(Additive):
 
 def summed(redraws: Redraws, function: Callable[..., Any], *given: Any) -> Any:
     """What a function of chunks and weights gives for all rows, in one pass without draws."""
-    work = RowwiseWork(partial(function, *given), redraws.survey.unit)
+    work = rowwise_work(partial(function, *given), redraws.survey.unit)
     return redraws.engine.run(redraws.survey, [], None, [work]).works[0]
 
 
@@ -464,9 +464,9 @@ class TaskPass:
         return fits_of(self.leaves, above, below, self.totals.mass, self.solutions, "y")
 
     @property
-    def sharing(self) -> RowwiseWork:
+    def sharing(self) -> Work:
         """What the main pass sums of the rows' shares in every task: `LawSums` by number."""
-        return RowwiseWork(partial(_shares, self.fitted, self.laws), self.unit)
+        return rowwise_work(partial(_shares, self.fitted, self.laws), self.unit)
 
     def few(self, task: Task) -> bool:
         """Whether so few labels carry a task that its interval is rough."""

@@ -7,7 +7,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import Ground, Redraws, curve_plan, map_plan, pictures, pictures_of
+from itrust.bias import Redraws, curve_plan, map_plan, pictures, pictures_of, shares_known
 from itrust.render import as_text
 
 
@@ -187,17 +187,18 @@ def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
         it.bias_map(sample, "age", "prediction", points=15, **settings),
         it.bias_map(sample, "region", "age", points=15, **settings),
     ]
-    ground = Ground(sample)
+    redraws = Redraws.of(sample, alpha=0.05, draws=39, rng=3)
     plans = [
-        curve_plan(ground, "age", points=20),
-        curve_plan(ground, "age", "region", points=20),
-        map_plan(ground, "age", "prediction", points=15),
-        map_plan(ground, "region", "age", points=15),
+        curve_plan(redraws, "age", points=20),
+        curve_plan(redraws, "age", "region", points=20),
+        map_plan(redraws, "age", "prediction", points=15),
+        map_plan(redraws, "region", "age", points=15),
     ]
     assert [len(some) for some in pictures._passes_over(plans)] == [2, 2]
-    assert plans[1].kernel is plans[3].kernel  # widths of age within regions are chosen once
-    redraws = Redraws.of(sample, alpha=0.05, draws=39, rng=3)
-    for drawn, own in zip(pictures_of(redraws, plans), alone, strict=True):
+    assert (
+        plans[1].places.kernel is plans[3].places.kernel
+    )  # widths of age within regions are chosen once
+    for drawn, own in zip(pictures_of(plans), alone, strict=True):
         assert drawn.to_arrow().column_names == own.to_arrow().column_names
         for name in ("values", "size", "pvalues", "witness", "stderr"):
             mine, theirs = getattr(drawn.bias, name), getattr(own.bias, name)
@@ -217,6 +218,6 @@ def test_where_rows_are_enough_is_known_without_labels(by):
     other = it.Sample(~sample.y.astype(bool), p, {"income": income}, **by)
     curve = it.bias_curve(sample, "income", points=40, draws=19, rng=0)
     for rows in (sample, other):
-        ground = Ground(rows)
-        plans = [curve_plan(ground, "income", points=40)]
-        assert ground.shares_known(plans, 20) == [np.isfinite(curve.bias.values).mean()]
+        redraws = Redraws.of(rows, alpha=0.05, draws=19, rng=0)
+        plans = [curve_plan(redraws, "income", points=40)]
+        assert shares_known(plans, 20) == [np.isfinite(curve.bias.values).mean()]

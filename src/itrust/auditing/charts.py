@@ -27,13 +27,13 @@ from itrust.bias import (
     BiasCurve,
     BiasMap,
     CurvePart,
-    Ground,
-    PicturePlan,
+    Question,
     Redraws,
     curve_plan,
     has_order,
     map_plan,
     pictures_of,
+    shares_known,
 )
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
@@ -443,7 +443,6 @@ class _Drawer:
         )
         self.alpha, self.seed = alpha, seed
         self.draws = min(draws, max(DRAWS, math.ceil(2 / alpha)))
-        self.ground = Ground(self.sample)
         self.telling = telling
         first = dict.fromkeys(name for names in telling for name in names)
         known = {column.name: column for column in self.sample.columns}
@@ -474,9 +473,8 @@ class _Drawer:
 
         All are settled before anything is estimated, so that they share their passes.
         """
-        redraws = Redraws.of(self.sample, alpha=self.alpha, draws=self.draws, rng=self.seed)
-        curves: dict[str, dict[str | None, PicturePlan]] = {}
-        maps: list[PicturePlan] = []
+        curves: dict[str, dict[str | None, Question[BiasCurve]]] = {}
+        maps: list[Question[BiasMap]] = []
         step = PLANS / max(len(self._ordered) + len(self._pairs), 1)
         with progress_bar("charts", 1 + PLANS) as advance:
             for name in self._ordered:
@@ -486,7 +484,7 @@ class _Drawer:
                 maps.append(self._map_plan(*pair))
                 advance(step)
             of_curves = [plan for plans in curves.values() for plan in plans.values()]
-            pictures = iter(pictures_of(redraws, [*of_curves, *maps]))
+            pictures = iter(pictures_of([*of_curves, *maps]))
         lines = [
             self._curve(name, {by: next(pictures) for by in plans})
             for name, plans in curves.items()
@@ -498,20 +496,23 @@ class _Drawer:
         )
 
     @cached_property
+    def _redraws(self) -> Redraws:
+        return Redraws.of(self.sample, alpha=self.alpha, draws=self.draws, rng=self.seed)
+
+    @cached_property
     def _shares(self) -> dict[str, float]:
         """Share of the range of each number that has enough rows; long tails have few."""
         paired = (name for pair in self._pairs for name in pair)
         names = [n for n in dict.fromkeys([*self._ordered, *paired]) if n not in self._levels]
-        plans = [curve_plan(self.ground, name, points=POINTS) for name in names]
-        shares = self.ground.shares_known(plans, MIN_NEIGHBOURS) if names else []
+        plans = [curve_plan(self._redraws, name, points=POINTS) for name in names]
+        shares = shares_known(plans, MIN_NEIGHBOURS) if names else []
         return dict(zip(names, shares, strict=True))
 
-    def _curve_plans(self, name: str) -> dict[str | None, PicturePlan]:
+    def _curve_plans(self, name: str) -> dict[str | None, Question[BiasCurve]]:
         """All rows, then every group of few enough."""
         points = round(POINTS / max(self._shares[name], 0.25))
-        splits = self._levels[:MAX_SPLITS]
-        plans: dict[str | None, PicturePlan] = {None: curve_plan(self.ground, name, points=points)}
-        return plans | {by: curve_plan(self.ground, name, by, points=points) for by in splits}
+        splits = [None, *self._levels[:MAX_SPLITS]]
+        return {by: curve_plan(self._redraws, name, by or (), points=points) for by in splits}
 
     def _curve(self, name: str, found: Mapping[str | None, BiasCurve]) -> CurveChart:
         whole = found[None]
@@ -576,10 +577,10 @@ class _Drawer:
         ]
         return sorted(pairs, key=lambda pair: PREDICTION in pair)
 
-    def _map_plan(self, *pair: str) -> PicturePlan:
+    def _map_plan(self, *pair: str) -> Question[BiasMap]:
         shares = [self._shares[name] for name in pair if name not in self._levels]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
-        return map_plan(self.ground, *pair, points=points)
+        return map_plan(self._redraws, *pair, points=points)
 
 
 def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:

@@ -37,14 +37,13 @@ from itrust.bias.pictures import BiasMap as BiasMap
 from itrust.bias.pictures import CubicFit as CubicFit
 from itrust.bias.pictures import CubicGroup as CubicGroup
 from itrust.bias.pictures import CurvePart as CurvePart
-from itrust.bias.pictures import Ground as Ground
-from itrust.bias.pictures import PicturePlan as PicturePlan
 from itrust.bias.pictures import bias_curve as bias_curve
 from itrust.bias.pictures import bias_map as bias_map
 from itrust.bias.pictures import curve_plan as curve_plan
 from itrust.bias.pictures import has_order as has_order
 from itrust.bias.pictures import map_plan as map_plan
 from itrust.bias.pictures import pictures_of as pictures_of
+from itrust.bias.pictures import shares_known as shares_known
 from itrust.bias.slices import Searcher as Searcher
 from itrust.bias.slices import Slice as Slice
 from itrust.bias.slices import SliceTable as SliceTable

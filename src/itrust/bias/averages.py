@@ -62,6 +62,7 @@ from itrust.engines import (
     run_together,
     work_of_parts,
 )
+from itrust.kernels import LocalKernel
 from itrust.nulls import Bernoulli, RowwiseNull, places_null, worst_moments
 
 CHUNK_ROWS = 8_192
@@ -641,6 +642,11 @@ class Redraws:
     def laws(self) -> tuple[RowwiseNull, ...]:
         """What labels may be redrawn by; none where replicate weights are all that is known."""
         return () if self.null.keeps_residuals else self.null.laws(self.sample, self.seed)
+
+    @cached_property
+    def kernels(self) -> dict[tuple[Any, ...], LocalKernel]:
+        """Kernels of pictures, whose widths are chosen once for the same covariates."""
+        return {}
 
     @property
     def settings(self) -> dict[str, Any]:

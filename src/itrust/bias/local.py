@@ -213,8 +213,7 @@ class LocalBias(Result):
         """
         from itrust.bias.pictures import curve_plan
 
-        curve: BiasCurve = self._picture(curve_plan, (name, by), settings)
-        return curve
+        return curve_plan(self._again(settings), name, by, **settings).made()
 
     def map(self, first: str, second: str, **settings: Any) -> BiasMap:
         """Give the bias over two covariates, with widths of its own, from all rows.
@@ -233,16 +232,7 @@ class LocalBias(Result):
         """
         from itrust.bias.pictures import map_plan
 
-        picture: BiasMap = self._picture(map_plan, (first, second), settings)
-        return picture
-
-    def _picture(self, planned: Any, names: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        from itrust.bias.pictures import Ground, pictures_of
-
-        redraws = self._again(settings)
-        neighbours = settings.pop("min_neighbours", MIN_NEIGHBOURS)
-        plan = planned(Ground(redraws.sample), *names, **settings)
-        return pictures_of(redraws, [plan], min_neighbours=neighbours)[0]
+        return map_plan(self._again(settings), first, second, **settings).made()
 
     def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""

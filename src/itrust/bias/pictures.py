@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +22,10 @@ from itrust._core import (
     counted,
     progress_bar,
 )
-from itrust.bias.averages import Redraws, average_all, names_of
+from itrust.bias.averages import Question, Redraws, average_all, names_of
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells, question_at
-from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
+from itrust.bias.weights import CUT, neighbour_kernel
 from itrust.data import (
     MAX_VALUES,
     PREDICTION,
@@ -39,15 +39,16 @@ from itrust.data import (
     column_of,
     level_of,
 )
-from itrust.kernels import LocalKernel
 from itrust.terms import SHOWN_LEVELS, frequent_values
 
 MAX_PLACES = 2**13  # whose sums over all draws are held at once
 BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
-ALL_ROWS = "all rows"
+ALL_ROWS, TITLE = "all rows", "curves and maps"
 POINTS, SIDE = 60, 40  # along a curve, and along each side of a map
 MIN_POINTS = 4  # that a cubic needs
 CURVE_COLUMNS = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
+
+Picture = TypeVar("Picture")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,83 +122,61 @@ def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicat
     return combined
 
 
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """The rows behind some pictures; widths are chosen once for the same covariates."""
-
-    sample: Sample
-    kernels: dict[tuple[Any, ...], LocalKernel] = field(default_factory=dict)
-
-    def shares_known(self, plans: Sequence[PicturePlan], min_neighbours: int) -> list[float]:
-        """Tell at how many places there are rows enough; no label is looked at."""
-        averages = average_all(self.sample, [plan.places for plan in plans])
-        sizes = (np.nan_to_num(means.moments.size) for means in averages)
-        return [float((size >= min_neighbours).mean()) for size in sizes]
-
-    def plan(
-        self,
-        columns: Sequence[Column],
-        exact: Sequence[str],
-        drawn: Callable[[LocalBias], Any],
-        width: float | None = None,
-    ) -> PicturePlan:
-        """Ask at places that some columns give, and match some of them exactly."""
-        sample = self.sample
-        known = tuple(c for c in columns if c.name in sample.names)
-        others = [c.values for c in columns if c.name not in sample.names]
-        names, prediction = [c.name for c in known], bool(others)
-        key = frozenset(names), frozenset(exact), prediction, str(width)
-        if key not in self.kernels:
-            self.kernels[key] = neighbour_kernel(
-                sample.points, names, exact=exact, prediction=prediction, width=width
-            )
-        points = Points(others[0] if others else np.zeros(len(columns[0])), known)
-        notes = tuple(_without_place(sample, names, exact))
-        return PicturePlan(points, self.kernels[key], notes, drawn)
+def shares_known(questions: Sequence[Question[Any]], min_neighbours: int) -> list[float]:
+    """Tell at what share of places there are rows enough; no label is looked at."""
+    averages = average_all(questions[0].redraws.sample, [one.places for one in questions])
+    sizes = (np.nan_to_num(means.moments.size) for means in averages)
+    return [float((size >= min_neighbours).mean()) for size in sizes]
 
 
-@dataclass(frozen=True, eq=False)
-class PicturePlan:
-    """A picture before its bias is known: where it asks for the bias, and who is near there."""
-
-    points: Points
-    kernel: LocalKernel
-    notes: tuple[str, ...]
-    drawn: Callable[[LocalBias], Any]
-
-    @property
-    def places(self) -> Neighbours:
-        return Neighbours(self.points, self.kernel)
-
-
-def pictures_of(
-    redraws: Redraws, plans: Sequence[PicturePlan], *, min_neighbours: int = MIN_NEIGHBOURS
-) -> list[Any]:
-    """Several pictures, in few passes over the rows."""
+def _asked(
+    redraws: Redraws,
+    columns: Sequence[Column],
+    exact: Sequence[str],
+    drawn: Callable[[LocalBias], Picture],
+    min_neighbours: int,
+    width: float | None = None,
+) -> Question[Picture]:
+    """Ask at places that some columns give, and match some of them exactly."""
     checked_count(min_neighbours, "min_neighbours")
-    pictures, passes = [], _passes_over(plans)
-    with progress_bar("curves and maps", len(passes) + BANDS * len(plans)) as advance:
+    sample = redraws.sample
+    known = tuple(c for c in columns if c.name in sample.names)
+    others = [c.values for c in columns if c.name not in sample.names]
+    names, prediction = [c.name for c in known], bool(others)
+    kernels, key = redraws.kernels, (frozenset(names), frozenset(exact), prediction, str(width))
+    if key not in kernels:
+        kernels[key] = neighbour_kernel(
+            sample.points, names, exact=exact, prediction=prediction, width=width
+        )
+    points = Points(others[0] if others else np.zeros(len(columns[0])), known)
+    notes = (*_without_place(sample, names, exact), *redraws.notes)
+    settings = kernels[key], CUT, int(min_neighbours), notes
+    question = question_at(redraws, points, None, *settings, begun=time.perf_counter())
+    return Question(redraws, question.places, lambda means: drawn(question.finished(means)), TITLE)
+
+
+def pictures_of(questions: Sequence[Question[Any]]) -> list[Any]:
+    """Several pictures of the same rows, in few passes over them."""
+    pictures, passes = [], _passes_over(questions)
+    with progress_bar(TITLE, len(passes) + BANDS * len(questions)) as advance:
         for some in passes:
-            begun = time.perf_counter()
-            averages = redraws.averages(*(plan.places for plan in some), title="curves and maps")
-            for plan, means in zip(some, averages, strict=True):
-                settings = plan.kernel, CUT, int(min_neighbours), (*plan.notes, *redraws.notes)
-                asked = redraws, plan.points, None, *settings
-                pictures.append(plan.drawn(question_at(*asked, begun=begun).finished(means)))
+            averages = some[0].redraws.averages(*(one.places for one in some), title=TITLE)
+            for one, means in zip(some, averages, strict=True):
+                pictures.append(one.finished(means))
                 advance(BANDS)
     return pictures
 
 
-def _passes_over(plans: Sequence[PicturePlan]) -> list[list[PicturePlan]]:
+def _passes_over(questions: Sequence[Question[Any]]) -> list[list[Question[Any]]]:
     """Pictures that share a pass: as many as their sums can be held at once."""
-    passes: list[list[PicturePlan]] = []
+    passes: list[list[Question[Any]]] = []
     size = MAX_PLACES
-    for plan in plans:
-        size += len(plan.points)
+    for one in questions:
+        size += one.places.places
         if size > MAX_PLACES:
             passes.append([])
-            size = len(plan.points)
-        passes[-1].append(plan)
+            size = one.places.places
+        passes[-1].append(one)
     return passes
 
 
@@ -364,21 +343,21 @@ def bias_curve(
     ['region = north', 'region = south', 'region = west']
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    plan = curve_plan(Ground(redraws.sample), name, by, points=points, width=width)
-    curve: BiasCurve = pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
-    return curve
+    plan = curve_plan(redraws, name, by, points=points, min_neighbours=min_neighbours, width=width)
+    return plan.made()
 
 
 def curve_plan(
-    ground: Ground,
+    redraws: Redraws,
     name: str,
     by: str | Sequence[str] = (),
     *,
     points: int = POINTS,
+    min_neighbours: int = MIN_NEIGHBOURS,
     width: float | None = None,
-) -> PicturePlan:
+) -> Question[BiasCurve]:
     """Check and settle where a curve asks for the bias; see `bias_curve`."""
-    sample = ground.sample
+    sample = redraws.sample
     column = column_of(sample.points, name)
     if not has_order(column):
         few = "order" if column.is_category else f"more than {MAX_VALUES} values"
@@ -407,7 +386,7 @@ def curve_plan(
             parts.append(CurvePart(where, axis.positions, values, size, pvalues, *bands, count))
         return BiasCurve(axis, names, tuple(parts), bias)
 
-    return ground.plan([along, *crossed], names, drawn, width)
+    return _asked(redraws, [along, *crossed], names, drawn, min_neighbours, width)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -512,17 +491,18 @@ def bias_map(
     (3, 40)
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    plan = map_plan(Ground(redraws.sample), first, second, points=points)
-    picture: BiasMap = pictures_of(redraws, [plan], min_neighbours=min_neighbours)[0]
-    return picture
+    plan = map_plan(redraws, first, second, points=points, min_neighbours=min_neighbours)
+    return plan.made()
 
 
-def map_plan(ground: Ground, *names: str, points: int = SIDE) -> PicturePlan:
+def map_plan(
+    redraws: Redraws, *names: str, points: int = SIDE, min_neighbours: int = MIN_NEIGHBOURS
+) -> Question[BiasMap]:
     """Check and settle where a map asks for the bias; see `bias_map`."""
     if names[0] == names[1]:
         problem = "a map needs two different covariates, not {value} twice"
         raise InputError(problem, value=names[0])
-    across, up = (axis_of(column_of(ground.sample.points, name), points) for name in names)
+    across, up = (axis_of(column_of(redraws.sample.points, name), points) for name in names)
     shape = (len(up.column), len(across.column))
     rows, columns = (index.ravel() for index in np.indices(shape))
     exact = [axis.name for axis in (across, up) if axis.labels]
@@ -531,7 +511,8 @@ def map_plan(ground: Ground, *names: str, points: int = SIDE) -> PicturePlan:
         values, pvalues = bias.values.reshape(shape), bias.pvalues.reshape(shape)
         return BiasMap((across, up), values, pvalues, bias.size.reshape(shape), bias)
 
-    return ground.plan([across.column.take(columns), up.column.take(rows)], exact, drawn)
+    grid = [across.column.take(columns), up.column.take(rows)]
+    return _asked(redraws, grid, exact, drawn, min_neighbours)
 
 
 @dataclass(frozen=True, eq=False)

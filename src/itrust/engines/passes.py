@@ -140,43 +140,58 @@ class Drawn:
         return self._converted[key]
 
 
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Features (n, r), squares (n, q) and probabilities (n,) of some rows of a chunk."""
+
+    features: AnyArray
+    squares: AnyArray
+    p: AnyArray
+    rows: Picked
+
+    @property
+    def rank(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def width(self) -> int:
+        return self.rank + int(self.squares.shape[1])
+
+
 class Products:
-    """F'e and Q'e^2 of some rows for many columns: features (n, r), squares (n, q), p (n,)."""
+    """F'e and Q'e^2 of some rows for many columns."""
 
     def __init__(
         self, features: AnyArray, squares: AnyArray, p: FloatArray, rows: Picked = ALL
     ) -> None:
-        self.features, self.squares, self.rows = features, squares, rows
-        self.p: AnyArray = p.astype(features.dtype)
-        self.rank = int(features.shape[1])
-        self.width = self.rank + int(squares.shape[1])
-        self.stack, self.first = _Stack([self]), 0
+        self.factors = _Factors(features, squares, p.astype(features.dtype), rows)
+        self.stack, self.first = _Stack([self.factors]), 0
 
     def of(self, drawn: Drawn) -> tuple[AnyArray, AnyArray]:
         """Multiply features and squares with some columns."""
-        sums = self.stack.of(drawn)[self.first : self.first + self.width]
-        return sums[: self.rank], sums[self.rank :]
+        own = self.stack.of(drawn)[self.first : self.first + self.factors.width]
+        return own[: self.factors.rank], own[self.factors.rank :]
 
 
 def join(products: Iterable[Products], scratch: Scratch) -> None:
     """Let all products of the same rows be made at once, as one large product."""
     alike: dict[tuple[Any, ...], list[Products]] = {}
     for one in products:
-        rows, dtype = one.rows, one.p.dtype
+        rows, dtype = one.factors.rows, one.factors.p.dtype
         same = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
         alike.setdefault((dtype, same), []).append(one)
     for number, members in enumerate(alike.values()):
-        stack, first = _Stack(members, scratch, f"stack {number}"), 0
+        stack, first = _Stack([one.factors for one in members], scratch, f"stack {number}"), 0
         for one in members:
             one.stack, one.first = stack, first
-            first += one.width
+            first += one.factors.width
 
 
 class _Stack:
     """Features and squares of the same rows, one below the other, for one product."""
 
     def __init__(
-        self, parts: list[Products], scratch: Scratch | None = None, name: str = "stack"
+        self, parts: list[_Factors], scratch: Scratch | None = None, name: str = "stack"
     ) -> None:
         self.parts, self.scratch, self.name = parts, scratch or Scratch(), name
         self.rows, self.dtype = parts[0].rows, parts[0].p.dtype

@@ -231,9 +231,7 @@ def test_an_unfinished_stretch_takes_no_place(monkeypatch):
     """In memory 400 stretches were kept before whole ones were chosen, in files 401."""
     monkeypatch.setattr(extracts, "RUNS", 4)
     for n in range(5_001, 6_000, 7):
-        rows, lots = extracts.rows_of_runs(0, n)
-        assert extracts.whole_runs(lots).size == 4 * 50, n
-        assert rows.size <= 5 * 50
+        assert extracts.whole_runs(extracts.run_tickets(0, n)).size == 4 * 50, n
 
 
 @pytest.mark.usefixtures("few_at_hand")

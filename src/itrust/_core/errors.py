@@ -36,6 +36,10 @@ class Subject(NamedTuple):
         """Both, as an `InputError` takes them."""
         return self._asdict()
 
+    def error(self, problem: str, **fields: Any) -> InputError:
+        """The error about it."""
+        return InputError(problem, **fields, **self._asdict())
+
 
 class Setting(NamedTuple):
     """An argument with a value (`...`: any; None: it is to be given), named in a cure."""

@@ -200,10 +200,9 @@ def in_narwhals(value: object) -> Any:
 def same_length(what: Subject, length: int, n: int, others: str = "labels") -> None:
     """Refuse a column that is not as long as the labels, or the others it goes with."""
     if length != n:
-        raise InputError(
+        raise what.error(
             f"{{subject}} has {counted(length, 'row')}, but there are {n:,} {others}; align them",
             count=length,
-            **what.fields,
         )
 
 
@@ -214,7 +213,7 @@ def refuse_rows(
     if bad.any():
         row, count = int(np.argmax(bad)), int(bad.sum())
         value = None if values is None else float(values[row])
-        raise InputError(problem, row=row, value=value, count=count, **more, **what.fields)
+        raise what.error(problem, row=row, value=value, count=count, **more)
 
 
 def refuse_missing_rows(missing: BoolArray, what: Subject) -> None:
@@ -258,10 +257,14 @@ def name_among(known: Sequence[str], name: str, argument: str, hint: str = "") -
     raise InputError(problem, argument=argument, value=name, guess=guess + hint)
 
 
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """Names that stand more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
 def refuse_duplicates(names: Sequence[str]) -> None:
     """Raise if a name stands more than once."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if twice := repeated(names):
         problem = "column names must differ; {twice} stands more than once"
         raise InputError(problem, argument="x", twice=listed(twice))
 
@@ -299,7 +302,7 @@ def rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[lis
         length = len(row) if hasattr(row, "__len__") else 1
         if length != width:
             problem = f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}"
-            raise InputError(problem, row=number, count=length, first=Row(0), **what.fields)
+            raise what.error(problem, row=number, count=length, first=Row(0))
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -311,7 +314,7 @@ def as_arrow(values: object, what: Subject) -> pa.Array:
         raise _why_not_a_column(values, what, error) from None
     if pa.types.is_nested(array.type):
         problem = "{subject} must hold one value a row; {row} has {value}"
-        raise InputError(problem, row=0, value=array[0].as_py(), **what.fields)
+        raise what.error(problem, row=0, value=array[0].as_py())
     return array
 
 
@@ -320,7 +323,7 @@ def _arrow(values: object, what: Subject) -> pa.Array:
     if isinstance(native, nw.DataFrame):
         if len(native.columns) != 1:
             problem = "{subject} must be one column, not a frame with the columns {names}"
-            raise InputError(problem, names=listed(native.columns), **what.fields)
+            raise what.error(problem, names=listed(native.columns))
         native = native[native.columns[0]]
     if isinstance(native, nw.Series):
         try:
@@ -344,16 +347,15 @@ def _one_dimensional(values: object, what: Subject) -> AnyArray | list[Any]:
         return list(values)
     array = np.asarray(values)
     if array.ndim == 0:
-        raise InputError(
+        raise what.error(
             f"{{subject}} must be a column of values, not a {type(values).__name__}",
             value=values,
             hint="list(...) of something iterable, .toarray() of something sparse; for column "
             "names use Sample.from_frame",
-            **what.fields,
         )
     if array.ndim > 2 or (array.ndim == 2 and array.shape[1] != 1):
         problem = "{subject} must be one column of values, not an array of shape {value}"
-        raise InputError(problem, value=array.shape, **what.fields)
+        raise what.error(problem, value=array.shape)
     return array.ravel()
 
 
@@ -363,20 +365,18 @@ def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputE
     present = [row for row, cell in cells.items() if _family(cell) is not None]
     other = [row for row in present if _family(cells[row]) is not _family(cells[present[0]])]
     if not other:
-        return InputError(
+        return what.error(
             "{subject} has values that are no numbers, text, booleans or dates ({reason})",
             reason=str(error),
-            **what.fields,
         )
     first, cell = cells[present[0]], cells[other[0]]
-    return InputError(
+    return what.error(
         f"{{subject}} mixes types: {{first_row}} has {{first}} ({type(first).__name__}), {{row}} "
         f"has {{value}} ({type(cell).__name__}); convert it to one type",
         row=other[0],
         value=cell,
         first_row=Row(present[0]),
         first=shown(first),
-        **what.fields,
     )
 
 
@@ -407,7 +407,7 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
         column = _encoded(name, array, what)
     if not partial and len(column) and column.missing.all():
         problem = "{subject} holds no value in any row"
-        raise InputError(problem, hint="leave it out", is_empty=True, **what.fields)
+        raise what.error(problem, hint="leave it out", is_empty=True)
     if not column.is_category:
         _refuse_infinite(column.values, what)
     return column
@@ -418,13 +418,12 @@ def encode_numbers(values: object, what: Subject, *, lacking: bool = False) -> F
     array = as_arrow(values, what)
     if kind_of(array.type) not in ("null", "boolean", "number"):
         row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
-        raise InputError(
+        raise what.error(
             "{subject} must be numbers; {row} has {value}",
             row=row,
             value=array[row].as_py(),
             hint="(convert the column{})",
             settings=[Code(", for instance with float or pandas.to_numeric", " to numbers")],
-            **what.fields,
         )
     column = _encoded(what.argument, array, what)
     if not lacking:
@@ -458,9 +457,7 @@ def _encoded(name: str, array: pa.Array, what: Subject) -> Column:
         spans = array.cast(pa.duration("us"), safe=False).cast(pa.int64())
         return Column(name, "number", _floats(spans) / MICROSECONDS_PER_DAY)
     if holds != "number":
-        raise InputError(
-            f"{{subject}} is of type {kind}; give numbers, text, booleans or dates", **what.fields
-        )
+        raise what.error(f"{{subject}} is of type {kind}; give numbers, text, booleans or dates")
     return Column(name, "number", _floats(array))
 
 
@@ -511,7 +508,7 @@ def _category(name: str, array: pa.Array, what: Subject) -> Column:
     levels, codes = levels_and_codes(array)
     if len(levels) > MAX_TEXT_LEVELS and not pa.types.is_dictionary(array.type):
         row = int(np.argmax(codes >= 0))
-        raise InputError(
+        raise what.error(
             "{subject} is text with {levels} different values ({row} has {value}); leave it out, "
             "group it, or say what it is with {number} or {category}",
             row=row,
@@ -519,7 +516,6 @@ def _category(name: str, array: pa.Array, what: Subject) -> Column:
             levels=len(levels),
             number=Setting("numbers", [name]),
             category=Setting("categories", [name]),
-            **what.fields,
         )
     return Column(name, "category", codes, levels)
 
@@ -558,7 +554,7 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
         return cells.cast(pa.float64())
     except pa.ArrowInvalid:
         bad = rows_not_cast(cells, pa.float64())
-        raise InputError(
+        raise what.error(
             "{subject} holds text that is no number; {row} has {value}{more}",
             row=bad[0],
             value=cells[bad[0]].as_py(),
@@ -566,7 +562,6 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
             hint="leave it out of {}, or name missing-value codes with {}",
             settings=[Argument(NUMBERS), Setting("na_values", ...)],
             more=f", and so have {len(bad) - 1:,} more" if len(bad) > 1 else "",
-            **what.fields,
         ) from None
 
 

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -261,21 +261,14 @@ def _refuse_contradiction(
         )
 
 
-class FileState(NamedTuple):
-    """What tells one state of a file from another: bytes, and when it was changed last."""
-
-    size: int
-    modified: int
-
-    @classmethod
-    def of(cls, path: Path) -> FileState:
-        """The state of a file, and of what a database keeps beside it."""
-        size = modified = 0
-        for place in belonging_to(path):
-            with place.open("rb") as file:  # fresh also on file systems that keep old answers
-                state = os.fstat(file.fileno())
-            size, modified = size + state.st_size, max(modified, state.st_mtime_ns)
-        return cls(size, modified)
+def state_of(path: Path) -> tuple[int, int]:
+    """Bytes of a file, and of what a database keeps beside it, and when they changed last."""
+    size = modified = 0
+    for place in belonging_to(path):
+        with place.open("rb") as file:  # fresh also on file systems that keep old answers
+            state = os.fstat(file.fileno())
+        size, modified = size + state.st_size, max(modified, state.st_mtime_ns)
+    return size, modified
 
 
 def belonging_to(path: Path) -> list[Path]:
@@ -289,7 +282,7 @@ def belonging_to(path: Path) -> list[Path]:
 class Snapshot:
     """Files, folders and patterns as they were at one time."""
 
-    states: Mapping[Path, FileState]
+    states: Mapping[Path, tuple[int, int]]  # as `state_of` says
     locations: tuple[Location, ...] = ()
 
     @classmethod
@@ -298,7 +291,7 @@ class Snapshot:
         states = {}
         for path in files:
             with reading(path):
-                states[path] = FileState.of(path)
+                states[path] = state_of(path)
         return cls(states, tuple(location for location in locations if not location.is_file))
 
     @contextmanager
@@ -324,15 +317,15 @@ class Snapshot:
         before = self.states[path]
         try:
             with reading(path):
-                now = FileState.of(path)
+                now = state_of(path)
         except InputError:
             if split_table(path)[0].exists():
                 raise
             raise _changed(path, VANISHED) from None
         if now != before:
-            change = TOUCHED if now.size == before.size else RESIZED
-            verb = "grew" if now.size > before.size else "shrank"
-            raise _changed(path, change, verb=verb, before=before.size, now=now.size)
+            change = TOUCHED if now[0] == before[0] else RESIZED
+            verb = "grew" if now > before else "shrank"
+            raise _changed(path, change, verb=verb, before=before[0], now=now[0])
 
     def refuse_other_files(self) -> None:
         """Raise if a file has vanished from the folders and patterns, or appeared there."""
@@ -379,11 +372,10 @@ class Batch:
         return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
 
     @contextmanager
-    def located(self, chosen: IntArray | None = None) -> Iterator[None]:
-        """Give an error about these rows (or those chosen) the file and their numbers in it."""
+    def located(self) -> Iterator[None]:
+        """Give an error about these rows the file and their numbers in it."""
 
         def number(row: int) -> int:
-            row = row if chosen is None else int(chosen[row])
             return self.offset + (row if self.numbers is None else int(self.numbers[row]))
 
         try:
@@ -549,10 +541,10 @@ class FileSet:
     def about_rows(self) -> float:
         """About how many rows there are, told by the files without reading them."""
         rows = 0.0
-        for path, state in self.snapshot.states.items():
+        for path, (size, _) in self.snapshot.states.items():
             with self.snapshot.unchanged(path):
                 count = self._kind(path).about_rows(path)
-            rows += state.size / BYTES_OF_A_ROW if count is None else count
+            rows += size / BYTES_OF_A_ROW if count is None else count
         return rows
 
     @contextmanager

@@ -7,20 +7,18 @@ and row.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
-from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
+from itrust._core import Advance, InputError, IntArray, Subject, counted, listed, tickets
 from itrust.data.design import design_notes
-from itrust.data.encoding import frame_columns, kind_of
+from itrust.data.encoding import frame_columns, kind_of, repeated
 from itrust.data.file_set import Batch, FileSet, plain_columns
 from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
 from itrust.data.intake import WRONG_ROLE, MissingRule, Roles, refuse_copies, rows_of_columns
@@ -30,15 +28,14 @@ from itrust.data.rows import Rows, odd_rows
 from itrust.data.sample import MulticlassPopulation, MulticlassSample, Population, Sample
 from itrust.data.selection import SelectionCounts, read_na_values
 from itrust.data.survey import (
-    RUN_ROWS,
-    RUNS,
     Census,
     ChosenRows,
     Extract,
     Pilot,
+    Smallest,
     rows_at_hand,
     rows_of_runs,
-    smallest_of,
+    run_tickets,
     whole_runs,
 )
 
@@ -142,8 +139,7 @@ def scanned(path: Any, *, form: TextForm = AS_SEEN, na_values: object = None, **
     """Name rows of files, with a column of labels or without."""
     codes = read_na_values(na_values)
     file_set = FileSet.of(path, replace(form, na_values=(*form.na_values, *codes)))
-    twice = [file for file, count in Counter(file_set.files).items() if count > 1]
-    if twice:
+    if twice := repeated(file_set.files):
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     roles = Roles.of(file_set.names, na_values=codes, in_files=True, **named)
     file_set.refuse_other_kinds(roles.columns)
@@ -355,91 +351,83 @@ class FileRows:
         most = rows_at_hand(size)
         return self.extract_of([self.harvest(most, advance=advance)], most)
 
+    def pilot(self, size: int) -> Pilot:
+        """Random rows of all files (which may be sorted), without labels, from one pass."""
+        return self.pilot_of([self.harvest(size, counted=False)], size)
+
     def harvest(
-        self, size: int, max_ticket: float = 1.0, advance: Advance | None = None
+        self,
+        size: int,
+        max_ticket: float = 1.0,
+        advance: Advance | None = None,
+        counted: bool = True,
     ) -> ChosenRows:
-        """Read and count these rows, and keep those with the smallest tickets, `size` at most."""
-        census, counts, rounded, run_bar = None, SelectionCounts(), (0, 0.0), 1.0
-        chosen = _Smallest(size, max_ticket)
-        runs: list[tuple[FloatArray, pa.Table]] = []
+        """Read these rows, and keep those with the smallest tickets, `size` at most.
+
+        All are checked and counted, or only those that may be kept, without their labels.
+        """
+        census, counts, rounded = None, SelectionCounts(), (0, 0.0)
+        chosen, runs, bare = Smallest(size, max_ticket), Smallest(rows_of_runs()), None
         for window in self._windows(WINDOW_ROWS):
             counts = counts.plus(window.counts)
             if not window.rows:
                 continue
+            some = chosen.add(tickets(window.first, window.rows), window.table)
+            if not counted:
+                bare = bare or self.without_label()
+                if some.size:
+                    window.read(bare, some)
+                continue
             rows = window.read(self)
-            own = Census.of(rows, rows.weights)
-            census = own if census is None else census.plus(own, rows.categories)
+            here = Census.of(rows, rows.weights)
+            census = here if census is None else census.plus(here, rows.categories)
             rounded = rounded[0] + rows.rounded[0], max(rounded[1], rows.rounded[1])
             if advance:
                 advance(window.rows)
-            chosen.add(tickets(window.first, window.rows), window.table.take)
-            followed, drawn = rows_of_runs(window.first, window.rows, run_bar)
-            if followed.size:
-                runs.append((drawn, window.table.take(pa.array(followed))))
-                if sum(lot.size for lot, _ in runs) > 2 * RUN_ROWS * RUNS:
-                    drawn, table = smallest_of(runs)
-                    distinct = np.unique(drawn)
-                    run_bar = float(distinct[min(distinct.size, RUNS + 1) - 1])
-                    below = np.flatnonzero(drawn <= run_bar)
-                    runs = [(drawn[below], table.take(pa.array(below)))]
-        return ChosenRows(*chosen.rows(), counts, census, rounded, *smallest_of(runs))
+            runs.add(run_tickets(window.first, window.rows), window.table)
+        return ChosenRows(chosen.settle(), counts, runs.settle(), census, rounded)
 
     def extract_of(
-        self, found: Sequence[ChosenRows], size: int, parts: tuple[FilePart, ...] = ()
+        self, pieces: Sequence[ChosenRows], size: int, parts: tuple[FilePart, ...] = ()
     ) -> Extract:
         """Put together what was found in several pieces, in the order of the files."""
-        drawn, table = self._chosen(found, size)
-        some = self._read(table).checked()
-        counted = [piece.census for piece in found if piece.census is not None]
+        chosen = self._chosen(pieces, size)
+        some = self._read(chosen.table).checked()
+        counted = [piece.census for piece in pieces if piece.census is not None]
         census = reduce(lambda one, other: one.plus(other, some.categories), counted)
         refuse_copies(some)
-        starts, stretches = smallest_of([(piece.starts, piece.stretches) for piece in found])
-        chosen, runs = whole_runs(starts), None
-        if drawn.size < census.n and chosen.size >= 2:
-            runs = self._read(stretches.take(pa.array(chosen))).with_all_levels(census)
-        counts = reduce(SelectionCounts.plus, [piece.counts for piece in found])
-        rounded = sum(piece.rounded[0] for piece in found), max(p.rounded[1] for p in found)
+        stretches, runs = Smallest.of([piece.runs for piece in pieces], rows_of_runs()), None
+        whole = whole_runs(stretches.drawn)
+        if chosen.drawn.size < census.n and whole.size:
+            runs = self._read(stretches.table.take(pa.array(whole))).with_all_levels(census)
+        counts = reduce(SelectionCounts.plus, [piece.counts for piece in pieces])
+        rounded = sum(piece.rounded[0] for piece in pieces), max(p.rounded[1] for p in pieces)
         odd = odd_rows(some, census.labels, not census.uncertain, some.predictions, some.columns)
         selected, levels = tuple(self.selection.notes(counts)), some.with_all_levels(census)
         said = [*selected, *rounding_note(*rounded), *design_notes(some.design), *odd]
         notes = tuple(dict.fromkeys(said))
-        return Extract(self, levels, drawn, some.weights, census, parts, runs, notes, selected)
+        return Extract(
+            self, levels, chosen.drawn, some.weights, census, parts, runs, notes, selected
+        )
 
-    def pilot(self, size: int) -> Pilot:
-        """Random rows of all files (which may be sorted), without labels, from one pass."""
-        return self.pilot_of([self.candidates(size)], size)
-
-    def pilot_of(self, found: Sequence[ChosenRows], size: int) -> Pilot:
+    def pilot_of(self, pieces: Sequence[ChosenRows], size: int) -> Pilot:
         """Choose the rows with the smallest tickets among candidates of several pieces."""
-        drawn, table = self._chosen(found, size)
-        rows = self.without_label()._read(table)
-        counts = reduce(SelectionCounts.plus, [piece.counts for piece in found])
+        chosen = self._chosen(pieces, size)
+        rows = self.without_label()._read(chosen.table)
+        counts = reduce(SelectionCounts.plus, [piece.counts for piece in pieces])
         notes = tuple(self.selection.notes(counts))
-        return Pilot(rows.points, rows.weights, counts.kept, drawn, counts.left_out, notes)
+        return Pilot(rows.points, rows.weights, counts.kept, chosen.drawn, counts.left_out, notes)
 
-    def _chosen(self, found: Sequence[ChosenRows], size: int) -> tuple[FloatArray, pa.Table]:
+    def _chosen(self, pieces: Sequence[ChosenRows], size: int) -> Smallest:
         """The rows with the smallest tickets, which are at least as many as are needed."""
-        drawn, table = smallest_of([(piece.tickets, piece.rows) for piece in found], size)
-        labelled = self.kind.labelled
-        if drawn.size < 1 + labelled:
-            told = "1 row" if drawn.size else "no rows"
+        chosen, labelled = Smallest.of([piece.rows for piece in pieces], size), self.kind.labelled
+        count = int(chosen.drawn.size)
+        if count < 1 + labelled:
+            there = "1 row" if count else "no rows"
             needs = f"a {'sample' if labelled else 'population'} needs at least {1 + labelled} row"
-            problem = f"the files hold {told} that count; {needs}{'s' * labelled}"
-            raise InputError(problem, count=int(drawn.size))
-        return drawn, table
-
-    def candidates(self, size: int, max_ticket: float = 1.0) -> ChosenRows:
-        """Count these rows, and keep and check those with the smallest tickets, without labels."""
-        first, counts = self.parts[0].start if self.parts else 0, SelectionCounts()
-        chosen, bare = _Smallest(size, max_ticket), self.without_label()
-        for batch, own in self._batches():
-            table = pa.Table.from_batches([batch.rows])
-            rows = chosen.add(tickets(first, table.num_rows), table.take)
-            first, counts = first + table.num_rows, counts.plus(own)
-            if rows.size:
-                with batch.located(rows):
-                    bare._read(table.take(pa.array(rows)))
-        return ChosenRows(*chosen.rows(), counts)
+            problem = f"the files hold {there} that count; {needs}{'s' * labelled}"
+            raise InputError(problem, count=count)
+        return chosen
 
     def _read(self, table: pa.Table) -> Any:
         """Some rows, read and checked; those that lack something and are to be left out are."""
@@ -468,28 +456,6 @@ class FileRows:
                     offset += n
 
 
-class _Smallest:
-    """The rows with the smallest tickets so far."""
-
-    def __init__(self, size: int, bar: float) -> None:
-        self.size, self.bar = size, bar
-        self.lots: list[tuple[FloatArray, pa.Table]] = []
-
-    def add(self, drawn: FloatArray, take: Callable[[pa.Array], pa.Table]) -> Any:
-        """Take in those of some rows that may be among them, and tell which."""
-        rows = np.flatnonzero(drawn < self.bar)
-        if rows.size:
-            self.lots.append((drawn[rows], take(pa.array(rows))))
-            if sum(lot.size for lot, _ in self.lots) > 2 * self.size:
-                self.lots = [smallest_of(self.lots, self.size)]
-                self.bar = float(self.lots[0][0].max())
-        return rows
-
-    def rows(self) -> tuple[FloatArray, pa.Table]:
-        """These rows in order, and their tickets before them."""
-        return smallest_of(self.lots, self.size)
-
-
 @dataclass(frozen=True, eq=False)
 class Window:
     """Consecutive rows of the whole, from one batch of a file or several."""
@@ -509,10 +475,11 @@ class Window:
         tables = [pa.Table.from_batches([batch.rows]) for batch in self.batches]
         return pa.concat_tables(tables, promote_options="permissive")
 
-    def read(self, scan: FileRows) -> Rows:
-        """The rows, read; what is wrong with one is told with its file and its number there."""
+    def read(self, scan: FileRows, some: IntArray | None = None) -> Rows:
+        """The rows, or some of them; what is wrong with one has its file and its number there."""
         try:
-            rows: Rows = scan._read(self.table)
+            table = self.table if some is None else self.table.take(pa.array(some))
+            rows: Rows = scan._read(table)
         except InputError:
             for batch in self.batches:  # only one of them knows the row
                 with batch.located():

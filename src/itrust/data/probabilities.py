@@ -41,6 +41,7 @@ from itrust.data.encoding import (
     name_among,
     names_of_frame,
     refuse_missing_rows,
+    repeated,
     rows_to_columns,
     same_code,
     same_length,
@@ -82,13 +83,12 @@ def read_labels(
         if len(values) > 2:
             raise _too_many_labels(short, codes, known)
         if not set(values) <= {0, 1}:
-            raise InputError(
+            raise LABEL.error(
                 "{argument} has the values {known}",
                 value=short,
                 hint="say which value counts as 1 with {settings}",
                 settings=[Setting("positive", v) for v in (short if len(short) == 2 else (...,))],
                 known=known,
-                **LABEL.fields,
             )
         return np.array([float(value == 1) for value in values])[codes], values, None
     if labels is not None:
@@ -143,7 +143,7 @@ def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, known: str) -> In
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
     one_class = Setting("positive", 1 if 1 in values else values[-1])
-    return InputError(
+    return LABEL.error(
         "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
         "{row})",
         row=int(np.argmax(codes == rarest)),
@@ -155,13 +155,7 @@ def _too_many_labels(values: tuple[Any, ...], codes: AnyArray, known: str) -> In
         settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
         known=known,
         rows=counted(int(counts[rarest]), "row"),
-        **LABEL.fields,
     )
-
-
-def _wrong(problem: str, value: object = None, **fields: Any) -> InputError:
-    """An error about probabilities."""
-    return InputError(problem, value=value, **fields, **PROB.fields)
 
 
 def positive_column(p: object, values: tuple[Any, ...], positive: object) -> object:
@@ -170,22 +164,23 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] == 1:
         return p
     if matrix.shape[1] != 2:
-        raise _wrong("{argument} must be one column, not an array of shape {value}", matrix.shape)
+        raise PROB.error(
+            "{argument} must be one column, not an array of shape {value}", value=matrix.shape
+        )
     if positive is None:
-        raise InputError(
+        raise PROB.error(
             "{argument} has two columns",
             hint="pass the positive label's (p[:, 1] from scikit-learn), or name the label with {}",
             settings=[Setting("positive")],
-            **PROB.fields,
         )
     known = names or [str(value) for value in values]  # scikit-learn sorts the labels
     if (np.abs(matrix.sum(axis=1) - 1) > SUM_TOLERANCE).any():
         raise _wrong_sum(matrix, tuple(known))
     if str(positive) not in known or len(known) != 2:
-        raise _wrong(
+        raise PROB.error(
             "{argument} has the two columns {known}, and it is not clear which one is {value}; "
             "pass that column alone",
-            positive,
+            value=positive,
             known=listed(known),
         )
     return matrix[:, known.index(str(positive))]
@@ -271,7 +266,7 @@ def _refuse_outside(matrix: FloatArray, classes: tuple[Any, ...] | None) -> None
     others = int(rows.sum()) - 1
     more = f", and {counted(others, 'other row')} {'is' if others == 1 else 'are'} outside, too"
     hint, settings = _cure(matrix)
-    raise InputError(
+    raise PROB.error(
         "{argument} must lie in [0, 1]; {row} has {value}{name}{more}",
         row=row,
         value=float(matrix[row, column]),
@@ -280,7 +275,6 @@ def _refuse_outside(matrix: FloatArray, classes: tuple[Any, ...] | None) -> None
         settings=settings,
         name="" if classes is None else f" for the class {shown(classes[column])}",
         more=more if others else "",
-        **PROB.fields,
     )
 
 
@@ -326,7 +320,7 @@ def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
         hint = "divide each row by its sum, if probabilities were rounded"
     elif round(sums[row]) > 1:
         hint = "are these columns of more than one model? name those of one, each with its class"
-    return InputError(
+    return PROB.error(
         f"the probabilities of a row must sum to 1; those of {{row}} sum to {sums[row]:.9g} "
         f"({counted(int(off.sum()), 'row')} in all); the columns taken are those of {{classes}}",
         row=row,
@@ -334,7 +328,6 @@ def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
         count=int(off.sum()),
         hint=hint,
         classes=listed(classes),
-        **PROB.fields,
     )
 
 
@@ -375,7 +368,7 @@ def read_matrix(
         problem = (
             "{argument} must have one column for each class, at least two, not the shape {value}"
         )
-        raise _wrong(problem, matrix.shape)
+        raise PROB.error(problem, value=matrix.shape)
     if wanted is not None and len(wanted) != matrix.shape[1]:
         raise InputError(
             "{argument} must name the {count} columns of prob in order, not {wanted}",
@@ -412,8 +405,7 @@ def checked_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     if not names or any(not isinstance(name, Hashable) or name is None for name in names):
         problem = "{argument} must be a list of the names of the classes, not {value}"
         raise InputError(problem, argument=CLASSES, value=classes)
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if twice := repeated(names):
         problem = f"{{argument}} must differ; {listed(twice)} stands more than once"
         raise InputError(problem, argument=CLASSES, value=names)
     if len(names) < 2:
@@ -475,7 +467,9 @@ def _stacked(columns: Mapping[Any, object]) -> FloatArray:
     sizes = [values.size for values in numbers]
     if len(set(sizes)) > 1:
         told = listed(sizes)
-        raise _wrong(f"the columns of {{argument}} must have the same number of rows, not {told}")
+        raise PROB.error(
+            f"the columns of {{argument}} must have the same number of rows, not {told}"
+        )
     return np.array(numbers).T
 
 
@@ -486,7 +480,9 @@ def _as_numbers(p: object) -> FloatArray:
     try:
         return np.array(p if matrix is None else matrix, dtype=float, order="F")
     except (TypeError, ValueError):
-        raise _wrong("{argument} must be a matrix of numbers, one column for each class") from None
+        raise PROB.error(
+            "{argument} must be a matrix of numbers, one column for each class"
+        ) from None
 
 
 def read_codes(
@@ -509,14 +505,13 @@ def read_codes(
     if (place < 0).any():
         strange = positions < 0
         row, count = int(np.argmax(strange)), int(strange.sum())
-        raise InputError(
+        raise LABEL.error(
             "{row} has the label {value}, which is none of the classes {classes}{more}",
             row=row,
             value=levels[codes[row]],
             count=count,
             classes=listed(classes),
             more=f" ({count:,} rows have such labels)" if count > 1 else "",
-            **LABEL.fields,
         )
     return classes, positions
 
@@ -526,25 +521,23 @@ def _numbered_classes(levels: tuple[Any, ...], k: int) -> tuple[int, ...]:
     numbers = [level for level in levels if isinstance(level, int | float)]
     if len(numbers) == len(levels) and set(levels) <= set(range(k)) and 0 in levels:
         return tuple(range(k))
-    raise InputError(
+    raise LABEL.error(
         "{argument} has {values} ({known}) and prob has {k} columns without names",
         hint="say which column belongs to which label with {}, in the order of the columns",
         settings=[NAMED_CLASSES],
         values=counted(len(levels), "value"),
         known=listed(_short(levels)),
         k=k,
-        **LABEL.fields,
     )
 
 
 def nameless_columns(count: int) -> InputError:
     """The error about columns of probabilities without labels or names that tell classes."""
-    return InputError(
+    return PROB.error(
         "{argument} has {count} columns without names",
         count=count,
         hint="say which classes they belong to with {}, in the order of the columns",
         settings=[NAMED_CLASSES],
-        **PROB.fields,
     )
 
 
@@ -577,16 +570,15 @@ def class_columns(names: Sequence[str], prob: object) -> dict[Any, str]:
     elif isinstance(prob, Sequence):
         pairs = [(name, name) for name in prob]
     if not pairs:
-        raise _wrong(
+        raise PROB.error(
             "{argument} must name a column for each class, such as {'win': 'p1', 'tie': 'pt'} or "
             "'p_*', not {value}",
-            prob,
+            value=prob,
         )
     for _, column in pairs:
         name_among(known, column, PROB.argument)
-    twice = [name for name, count in Counter(column for _, column in pairs).items() if count > 1]
-    if twice:
-        raise _wrong("{argument}: {value} cannot be the column of two classes", twice[0])
+    if twice := repeated(column for _, column in pairs):
+        raise PROB.error("{argument}: {value} cannot be the column of two classes", value=twice[0])
     checked_classes([name for name, _ in pairs])
     return {name: str(column) for name, column in pairs}
 
@@ -605,9 +597,9 @@ def names_several(prob: object, frame: object) -> bool:
 def _matched(pattern: str, known: Sequence[str]) -> list[tuple[str, str]]:
     before, _, after = pattern.partition(STAR)
     if STAR in after:
-        raise _wrong(
+        raise PROB.error(
             "{argument}: {value} has more than one star; one stands for the class, as in 'p_*'",
-            pattern,
+            value=pattern,
         )
     least = len(before) + len(after)
     pairs = [
@@ -618,7 +610,7 @@ def _matched(pattern: str, known: Sequence[str]) -> list[tuple[str, str]]:
     if len(pairs) < 2:
         told = f"only {pairs[0][1]!r} matches" if pairs else "no column matches"
         guess = f"columns are {listed(known)}"
-        raise _wrong(f"{{argument}}: {told} {{value}}; {{guess}}", pattern, guess=guess)
+        raise PROB.error(f"{{argument}}: {told} {{value}}; {{guess}}", value=pattern, guess=guess)
     return pairs
 
 
@@ -630,9 +622,9 @@ def _pairs(text: str, known: Sequence[str]) -> list[tuple[str, str]]:
     for part in text.split(","):
         name, sign, column = part.partition("=")
         if not (sign and name.strip() and column.strip()):
-            raise _wrong(
+            raise PROB.error(
                 "{argument}: {value} is no class with its column, as in 'win=p1,tie=pt'",
-                part.strip(),
+                value=part.strip(),
             )
         pairs.append((name.strip(), column.strip()))
     return pairs

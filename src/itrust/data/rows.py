@@ -32,7 +32,7 @@ from itrust.data.grammar import as_condition
 from itrust.data.predicates import PREDICTION, Predicate, column_of
 from itrust.data.probabilities import REST, class_position, read_predictions, rounding_note
 from itrust.data.selection import refuse_few_inside
-from itrust.data.survey import Census, Extract, Pilot, rows_at_hand, rows_of_runs, whole_runs
+from itrust.data.survey import Census, Extract, Pilot, rows_at_hand, run_tickets, whole_runs
 from itrust.data.units import Units
 
 MIN_CLUSTERS_KEPT = 1_000
@@ -335,14 +335,14 @@ class Rows:
         if self.n <= rows_at_hand(size):
             return Extract(self, self, drawn, weights, census)
         rows = smallest_tickets(drawn, rows_at_hand(size))
-        chosen, lots = rows_of_runs(0, self.n)
+        runs = whole_runs(run_tickets(0, self.n))
         return Extract(
             self,
             self.take(rows).with_all_levels(census),
             drawn[rows],
             None if weights is None else weights[rows],
             census,
-            runs=self.take(chosen[whole_runs(lots)]).with_all_levels(census),
+            runs=self.take(runs).with_all_levels(census),
         )
 
     def with_all_levels(self, census: Census) -> Self:

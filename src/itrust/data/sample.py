@@ -736,7 +736,7 @@ def of_one_column(p: object) -> Population:
     """
     if columns_in(p) > 2:
         problem = "{argument} must be one column, not {count}"
-        raise InputError(problem, count=columns_in(p), **PROB.fields)
+        raise PROB.error(problem, count=columns_in(p))
     return Population(p)
 
 

@@ -220,48 +220,72 @@ class Extract:
         )
 
 
+@dataclass(eq=False)
+class Smallest:
+    """The rows with the smallest tickets, `size` at most, of those that were added so far."""
+
+    size: int
+    bar: float = 1.0
+    drawn: FloatArray = field(default_factory=lambda: np.empty(0))
+    table: pa.Table = field(default_factory=lambda: pa.table({}))
+
+    def add(self, drawn: FloatArray, table: pa.Table) -> IntArray:
+        """Take in those of some rows that may be among them, and tell which."""
+        rows = np.flatnonzero(drawn <= self.bar)
+        rows = rows[smallest_tickets(drawn[rows], self.size)]
+        if rows.size:
+            table = table.take(pa.array(rows))
+            both = [table, self.table] if self.drawn.size else [table]
+            self.table = pa.concat_tables(both[::-1], promote_options="permissive")
+            self.drawn = np.concatenate([self.drawn, drawn[rows]])
+            if self.drawn.size > 2 * self.size:
+                self.settle()
+        return rows
+
+    def settle(self) -> Smallest:
+        """Leave out what is not among them."""
+        if self.drawn.size > self.size:
+            chosen = smallest_tickets(self.drawn, self.size)
+            self.drawn = self.drawn[chosen]
+            self.table = self.table.take(pa.array(chosen)).combine_chunks()
+            self.bar = float(self.drawn.max())
+        return self
+
+    @classmethod
+    def of(cls, parts: Sequence[Smallest], size: int) -> Smallest:
+        """Those of several pieces, in the order of the files."""
+        whole = cls(size)
+        for part in parts:
+            whole.add(part.drawn, part.table)
+        return whole.settle()
+
+
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
     """Rows that may be among the chosen ones, and what a pass over some files counted of all."""
 
-    tickets: FloatArray
-    rows: pa.Table
+    rows: Smallest
     counts: SelectionCounts
+    runs: Smallest
     census: Census | None = None
     rounded: tuple[int, float] = (0, 0.0)
-    starts: FloatArray = field(default_factory=lambda: np.empty(0))
-    stretches: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
-def smallest_of(
-    lots: Sequence[tuple[FloatArray, pa.Table]], size: int | None = None
-) -> tuple[FloatArray, pa.Table]:
-    """The rows of several tables with the `size` smallest tickets, in order; without it all."""
-    filled = [(drawn, rows) for drawn, rows in lots if drawn.size]
-    if not filled:
-        return np.empty(0), pa.table({})
-    drawn = np.concatenate([own for own, _ in filled])
-    table = pa.concat_tables([rows for _, rows in filled], promote_options="permissive")
-    if size is None:
-        return drawn, table
-    chosen = smallest_tickets(drawn, size)
-    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()
-
-
-def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, FloatArray]:
-    """Which of some consecutive rows may belong to the random stretches, and their tickets."""
+def run_tickets(first: int, count: int) -> FloatArray:
+    """Tickets of consecutive rows, of which those of a stretch have the same one."""
     stretches = np.arange(first // RUN_ROWS, -(-(first + count) // RUN_ROWS))
     drawn = keyed_fractions(2, stretches, np.zeros(1, dtype=np.int64))
-    kept = np.flatnonzero(drawn <= bar)
-    if kept.size > RUNS + 1:  # the last stretch of a file need not be whole
-        kept = smallest_tickets(drawn, RUNS + 1)
-    rows = (stretches[kept, None] * RUN_ROWS + np.arange(RUN_ROWS)).ravel() - first
-    inside = (rows >= 0) & (rows < count)
-    return rows[inside], np.repeat(drawn[kept], RUN_ROWS)[inside]
+    return np.repeat(drawn, RUN_ROWS)[first % RUN_ROWS :][:count]
+
+
+def rows_of_runs() -> int:
+    """How many rows to look for: one stretch more, as the last of a file need not be whole."""
+    return (RUNS + 1) * RUN_ROWS
 
 
 def whole_runs(drawn: FloatArray) -> IntArray:
     """Places of the rows of the stretches with the smallest tickets that are whole."""
-    distinct, counts = np.unique(drawn, return_counts=True)
+    rows = smallest_tickets(drawn, rows_of_runs())
+    distinct, counts = np.unique(drawn[rows], return_counts=True)
     chosen = distinct[counts == RUN_ROWS][:RUNS]
-    return np.flatnonzero(np.isin(drawn, chosen))
+    return rows[np.isin(drawn[rows], chosen)]

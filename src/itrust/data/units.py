@@ -42,6 +42,7 @@ from itrust.data.encoding import (
     name_among,
     ranks,
     refuse_missing_rows,
+    repeated,
     rows_not_cast,
     same_length,
     texts_of,
@@ -166,14 +167,13 @@ def _from_text(array: pa.Array, what: Subject, where: str) -> pa.Array:
         pass
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     row = rows_not_cast(array, moment)[0] if is_text else int(np.argmax(valid))
-    raise InputError(
+    raise what.error(
         "{argument}: blocks of time need dates, but {row}{where} has {value}",
         row=row,
         value=array[row].as_py(),
         hint="(convert it{} to dates such as 2024-03-01)",
         settings=[Code(", for instance with pandas.to_datetime,", "")],
         where=where,
-        **what.fields,
     )
 
 
@@ -254,8 +254,7 @@ def unit_columns(
 ) -> tuple[UnitColumn, ...]:
     """The columns that were named, all of them there; a column called "week(date)" wins."""
     units = tuple(_unit_column(text, known, argument) for text in texts_of(named, argument))
-    twice = [unit.text for unit, count in Counter(units).items() if count > 1]
-    if twice:
+    if twice := [unit.text for unit in repeated(units)]:
         problem = "{argument} names {twice} more than once"
         raise InputError(problem, argument=argument, twice=listed(twice))
     return units

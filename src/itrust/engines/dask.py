@@ -216,8 +216,7 @@ def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
 
 
 def _chosen(piece: FileRows, size: int, max_ticket: float, *, counted: bool) -> ChosenRows:
-    rows = seen_here(piece)
-    return (rows.harvest if counted else rows.candidates)(size, max_ticket)
+    return seen_here(piece).harvest(size, max_ticket, counted=counted)
 
 
 def _accumulate(piece: FileRows, job: Job, chunk: int) -> Totals:

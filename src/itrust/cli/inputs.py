@@ -110,9 +110,9 @@ class InputFiles:
         try:
             sums = [_checksum(place) for place in places]
         except FileNotFoundError:
-            self.file_set.snapshot.refuse_changes()
+            self.file_set.refuse_changes()
             raise
-        self.file_set.snapshot.refuse_changes()
+        self.file_set.refuse_changes()
         if len(sums) == 1:
             return sums[0]
         shared = os.path.commonpath([place.parent for place in places])

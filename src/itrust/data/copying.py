@@ -171,11 +171,11 @@ class FileCopy:
             raise self._changed()
         if not first:
             raise self.source.without_rows()
-        self.source.snapshot.refuse_changes()
+        self.source.refuse_changes()
 
     def _changed(self) -> InputError:
         """The error about files whose columns have different numbers of rows."""
-        self.source.snapshot.refuse_changes()
+        self.source.refuse_changes()
         return refused(self.source.files[0], "{file} cannot be read twice alike; is it whole?")
 
     def _as_stored(self, whole: pa.Table, frame: pa.Table) -> pa.Table:

@@ -88,8 +88,9 @@ def predicted_rows(
     named = {name for name in roles.values() if isinstance(name, str)}
     covariates = _covariates(on, columns, named)
     known = _classes(model, labels, fitted=cv is None)
-    every_class = every_class or (len(known) > 2 and pos_label is None)
-    positive, notes = (None, ()) if every_class else _positive(known, labels, pos_label)
+    several = every_class or len(known) > 2
+    together = every_class or (several and pos_label is None)
+    positive, notes = (None, ()) if together else _positive(known, labels, pos_label)
     folds = 0
     if cv is None:
         predicted = _probabilities(model, X)
@@ -99,19 +100,18 @@ def predicted_rows(
         predicted, folds = _out_of_fold(model, X, np.array(labels)[codes], cv, groups, rng)
         notes = (*notes, FOLDS_NOTE.format(folds=folds))
     p = _by_class(predicted, known, codes.size)
-    against_rest = len(known) > 2 and not every_class
     parts = {
-        "y": np.array([label == positive for label in labels])[codes] if against_rest else y,
-        "p": p if every_class else p[:, known.index(positive)],
+        "y": y,
+        "p": p if several else p[:, known.index(positive)],
         "x": covariates,
         "others": {k: v for k, v in columns.items() if k not in covariates and k not in named},
         "label": _name_of(y),
-        "positive": True if against_rest else positive,
+        "positive": None if several else positive,
         "origin": notes,
         "folds": folds,
-        "classes": tuple(known) if every_class else None,
+        "classes": tuple(known) if several else None,
     }
-    return {**parts, **drawn}, positive if against_rest else None
+    return {**parts, **drawn}, positive if several else None
 
 
 def _refuse_no_probabilities(model: object) -> None:

@@ -278,21 +278,85 @@ def belonging_to(path: Path) -> list[Path]:
     return [place, *(other for other in beside if other.is_file() and other.stat().st_size)]
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Files, folders and patterns as they were at one time."""
+def _changed(path: Path, change: str, **details: object) -> InputError:
+    return refused(str(path), f"{change}; {{cure}}", cure=CURE, **details)
 
-    states: Mapping[Path, tuple[int, int]]  # as `state_of` says
+
+def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us"), safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of a file as read; `numbers` says which rows of the batch they are, if not all."""
+
+    path: Path
+    offset: int
+    rows: pa.RecordBatch
+    files: FileSet
+    numbers: IntArray | None = None
+
+    def split(self, rows: int) -> tuple[Batch, Batch]:
+        """The first rows, and the others."""
+        numbers = np.arange(self.rows.num_rows) if self.numbers is None else self.numbers
+        first = replace(self, rows=self.rows.slice(0, rows), numbers=numbers[:rows])
+        return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Give an error about these rows the file and their numbers in it."""
+
+        def number(row: int) -> int:
+            return self.offset + (row if self.numbers is None else int(self.numbers[row]))
+
+        try:
+            yield
+        except InputError as error:
+            self.files.refuse_change(self.path)  # which may be all that is wrong with the rows
+            raise error.renumbered(number, file=self.path.name) from None
+
+
+@dataclass(frozen=True, eq=False)
+class FileSet:
+    """Files with the same columns; names of folders such as `year=2020` are columns, too.
+
+    `states` are those of the files when they were named, `locations` where others could appear.
+    """
+
+    files: tuple[Path, ...]
+    form: TextForm
+    partitions: Partitions
+    states: Mapping[Path, tuple[int, int]]
     locations: tuple[Location, ...] = ()
 
     @classmethod
-    def of(cls, files: Iterable[Path], locations: Iterable[Location] = ()) -> Snapshot:
-        """Look at files without reading them."""
+    def of(cls, path: Any, form: TextForm = AS_SEEN) -> FileSet:
+        """Look at the files that a path, a pattern, a folder or a list of these means."""
+        if isinstance(path, FileSet):
+            return replace(path, form=form)
+        named = [(location, location.files()) for location in named_locations(path)]
+        files = tuple(file for _, some in named for file in some)
         states = {}
-        for path in files:
-            with reading(path):
-                states[path] = state_of(path)
-        return cls(states, tuple(location for location in locations if not location.is_file))
+        for file in files:
+            with reading(file):
+                states[file] = state_of(file)
+        open_ended = tuple(location for location, _ in named if not location.is_file)
+        return cls(files, form, Partitions.of(named), states, open_ended)
+
+    def only(self, *files: Path) -> FileSet:
+        """The same with some of the files; keys have the types that they have in all of them."""
+        keys = {path: pairs for path, pairs in self.partitions.values.items() if path in files}
+        states = {path: self.states[path] for path in files}
+        partitions = replace(self.partitions, values=keys)
+        return replace(self, files=files, partitions=partitions, states=states, locations=())
 
     @contextmanager
     def unchanged(self, path: Path) -> Iterator[None]:
@@ -338,79 +402,6 @@ class Snapshot:
             if new:
                 raise _changed(new[0], APPEARED, location=location.text)
 
-
-def _changed(path: Path, change: str, **details: object) -> InputError:
-    return refused(str(path), f"{change}; {{cure}}", cure=CURE, **details)
-
-
-def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us"), safe=False)
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Rows of a file as read; `numbers` says which rows of the batch they are, if not all."""
-
-    path: Path
-    offset: int
-    rows: pa.RecordBatch
-    snapshot: Snapshot
-    numbers: IntArray | None = None
-
-    def split(self, rows: int) -> tuple[Batch, Batch]:
-        """The first rows, and the others."""
-        numbers = np.arange(self.rows.num_rows) if self.numbers is None else self.numbers
-        first = replace(self, rows=self.rows.slice(0, rows), numbers=numbers[:rows])
-        return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
-
-    @contextmanager
-    def located(self) -> Iterator[None]:
-        """Give an error about these rows the file and their numbers in it."""
-
-        def number(row: int) -> int:
-            return self.offset + (row if self.numbers is None else int(self.numbers[row]))
-
-        try:
-            yield
-        except InputError as error:
-            self.snapshot.refuse_change(self.path)  # which may be all that is wrong with the rows
-            raise error.renumbered(number, file=self.path.name) from None
-
-
-@dataclass(frozen=True, eq=False)
-class FileSet:
-    """Files with the same columns; names of folders such as `year=2020` are columns, too."""
-
-    files: tuple[Path, ...]
-    form: TextForm
-    partitions: Partitions
-    snapshot: Snapshot
-
-    @classmethod
-    def of(cls, path: Any, form: TextForm = AS_SEEN) -> FileSet:
-        """Look at the files that a path, a pattern, a folder or a list of these means."""
-        if isinstance(path, FileSet):
-            return replace(path, form=form)
-        named = [(location, location.files()) for location in named_locations(path)]
-        files = tuple(file for _, some in named for file in some)
-        snapshot = Snapshot.of(files, [location for location, _ in named])
-        return cls(files, form, Partitions.of(named), snapshot)
-
-    def only(self, *files: Path) -> FileSet:
-        """The same with some of the files; keys have the types that they have in all of them."""
-        keys = {path: pairs for path, pairs in self.partitions.values.items() if path in files}
-        snapshot = Snapshot({path: self.snapshot.states[path] for path in files})
-        partitions = replace(self.partitions, values=keys)
-        return replace(self, files=files, partitions=partitions, snapshot=snapshot)
-
     @cached_property
     def names(self) -> list[str]:
         """All columns: those of the first file, then those in names of folders."""
@@ -423,9 +414,9 @@ class FileSet:
         """The rows of some columns of a piece; refuses a file that has changed."""
         path, offset = part.path, part.offset
         batches: Any = self._kind(path).batches(part, self._names_within(path, names))
-        with self.snapshot.unchanged(path), closing(batches):
+        with self.unchanged(path), closing(batches):
             for batch in batches:
-                self.snapshot.refuse_change(path)  # nobody may read on to the end
+                self.refuse_change(path)  # nobody may read on to the end
                 if batch.num_rows:
                     yield self.partitions.completed(batch, names, path, offset)
                 offset += batch.num_rows
@@ -434,7 +425,7 @@ class FileSet:
         return known_format(path, self.form)
 
     def _names_of(self, path: Path) -> list[str]:
-        with self.snapshot.unchanged(path):
+        with self.unchanged(path):
             return list(self._kind(path).schema(path).names)
 
     def _names_within(self, path: Path, names: Sequence[str]) -> list[str]:
@@ -448,9 +439,9 @@ class FileSet:
     @contextmanager
     def same_files(self) -> Iterator[None]:
         """Refuse folders that do not hold the same files, before and after reading."""
-        self.snapshot.refuse_other_files()
+        self.refuse_other_files()
         yield
-        self.snapshot.refuse_other_files()
+        self.refuse_other_files()
 
     def whole_files(self) -> Iterator[FilePart]:
         """The files one by one; refuses folders that do not hold the same files."""
@@ -460,7 +451,7 @@ class FileSet:
     def parts(self, rows: int) -> Iterator[FilePart]:
         """The same in pieces of about so many rows that can be read alone."""
         for whole in self.whole_files():
-            with self.snapshot.unchanged(whole.path):
+            with self.unchanged(whole.path):
                 parts = self._kind(whole.path).parts(whole.path, rows)
             yield from parts
 
@@ -507,7 +498,7 @@ class FileSet:
     def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """All rows as they are, in order and some at a time: text files as text."""
         for path in (part.path for part in self.whole_files()):
-            with self.snapshot.unchanged(path):
+            with self.unchanged(path):
                 for rows in self._kind(path).untouched(path, self._names_within(path, names)):
                     yield self._as_they_are(rows, path, names)
 
@@ -516,7 +507,7 @@ class FileSet:
         tables = []
         for path in self.files:
             within = self._names_within(path, names)
-            with self.snapshot.unchanged(path):
+            with self.unchanged(path):
                 first = next(self._kind(path).untouched(path, within), None)
                 schema = self._kind(path).schema(path, within) if first is None else first.schema
             nothing = pa.schema([(n, pa.null()) for n in within if n not in schema.names])
@@ -541,8 +532,8 @@ class FileSet:
     def about_rows(self) -> float:
         """About how many rows there are, told by the files without reading them."""
         rows = 0.0
-        for path, (size, _) in self.snapshot.states.items():
-            with self.snapshot.unchanged(path):
+        for path, (size, _) in self.states.items():
+            with self.unchanged(path):
                 count = self._kind(path).about_rows(path)
             rows += size / BYTES_OF_A_ROW if count is None else count
         return rows
@@ -584,7 +575,7 @@ class FileSet:
         """What a user may not expect of the way files are read; of many files, of the first."""
         notes: list[str] = []
         for path in self.files:
-            with self.snapshot.unchanged(path):
+            with self.unchanged(path):
                 notes += self._kind(path).notes(path)
             if len(notes) > MAX_NOTES:
                 return [*notes[:MAX_NOTES], "there may be more to say of the files that follow"]
@@ -597,7 +588,7 @@ class FileSet:
         values, and stays one. A covariate that a file keeps as a dictionary is a category.
         """
         path = self.files[0]
-        with self.snapshot.unchanged(path):
+        with self.unchanged(path):
             labels = self._kind(path).value_labels(path)
         known = {*said.numbers, *said.value_labels}
         unsaid = [name for name in dict.fromkeys(names) if name in labels and name not in known]
@@ -621,7 +612,7 @@ class FileSet:
 
     def _types(self, path: Path, names: Sequence[str]) -> dict[str, pa.DataType]:
         within = self._names_within(path, names)
-        with self.snapshot.unchanged(path):
+        with self.unchanged(path):
             schema = self._kind(path).schema(path, within)
         return {
             name: schema.field(name).type

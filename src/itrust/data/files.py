@@ -445,7 +445,7 @@ class FileRows:
             with closing(self.file_set.batches(part, wanted)) as batches:
                 for batch in batches:
                     rows, n = plain_columns(batch), batch.num_rows
-                    whole = Batch(part.path, offset, rows, self.file_set.snapshot)
+                    whole = Batch(part.path, offset, rows, self.file_set)
                     if every or selection.is_all:
                         yield whole, SelectionCounts(n, n, n)
                     else:

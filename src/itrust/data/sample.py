@@ -23,7 +23,7 @@ from itrust.data.intake import (
     rows_of_frame,
 )
 from itrust.data.predicates import Predicate
-from itrust.data.probabilities import PROB, REST, columns_in
+from itrust.data.probabilities import PROB, columns_in
 from itrust.data.rows import Rows
 
 
@@ -248,7 +248,7 @@ class _Labelled(Rows):
                 replicate_method=replicate_method,
                 missing=missing,
             )
-        return rows if one_class is None else rows.replaced(classes=(REST, one_class))
+        return rows if one_class is None else rows.one_class(one_class)
 
 
 class Sample(_Labelled):

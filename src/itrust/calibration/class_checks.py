@@ -58,7 +58,7 @@ from itrust.engines import (
     run_together,
 )
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
-from itrust.nulls import CategoryDraws, Rademacher
+from itrust.nulls import Categorical, Rademacher
 from itrust.terms import Features, Shape
 
 MAX_EXACT_ROWS = 512  # whose kernel is taken as it is
@@ -482,7 +482,7 @@ def _confused(pilot: Rows) -> tuple[IntArray, int]:
     return np.column_stack([first[order], second[order]]), left_out
 
 
-ClassNull = CategoryDraws | Rademacher
+ClassNull = Categorical | Rademacher
 
 # Shares of the weight, from a small power study; classes and pairs share theirs equally.
 SHARES = {"form": 0.05, "vectors": 0.20, "classes": 0.45, "pairs": 0.30}

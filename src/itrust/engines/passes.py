@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from itrust._core import Advance, AnyArray, FloatArray, InputError, IntArray, listed
 from itrust.data import Rows, called_impossible
-from itrust.nulls import CategoryDraws, Null, Rademacher, RowwiseNull
+from itrust.nulls import Categorical, Null, Rademacher, RowwiseNull
 
 _lock = Lock()
 _users = 0
@@ -246,7 +246,7 @@ class Drawing:
     Batches of draws differ in their numbers alone, so they can be made one after the other.
     """
 
-    null: Null | CategoryDraws | None = None
+    null: Null | Categorical | None = None
     draws: range = range(0)
     seed: int = 0
 
@@ -256,9 +256,9 @@ class Drawing:
         return 1 + len(self.draws)
 
     @property
-    def redraw(self) -> RowwiseNull | CategoryDraws | None:
+    def redraw(self) -> RowwiseNull | Categorical | None:
         """The null if it draws rows one by one."""
-        if self.draws and isinstance(self.null, RowwiseNull | CategoryDraws):
+        if self.draws and isinstance(self.null, RowwiseNull | Categorical):
             return self.null
         return None
 
@@ -497,7 +497,7 @@ def _columns_of(
         yield Drawn(slice(0, 1), observed[:, None], is_label=True)
         return
     flips = isinstance(drawing.redraw, Rademacher)
-    several = isinstance(drawing.redraw, CategoryDraws)
+    several = isinstance(drawing.redraw, Categorical)
     residuals = rows.y - rows.p
     for first in range(0, len(drawing.draws), DRAWS_AT_ONCE):
         raw = drawn(first, drawing.draws[first : first + DRAWS_AT_ONCE])
@@ -520,7 +520,7 @@ def _drawn(chunk: Rows, drawing: Drawing, block: range) -> AnyArray:
     redraw, seed = drawing.redraw, drawing.seed
     if isinstance(redraw, Rademacher):
         return redraw.flips(chunk, block, seed)
-    if isinstance(redraw, CategoryDraws):
+    if isinstance(redraw, Categorical):
         return redraw.codes(chunk.rows, block, seed, chunk.predictions)
     assert redraw is not None
     return redraw.draw(chunk, block, seed)

@@ -1,7 +1,6 @@
 from itrust.nulls.base import AnalyticNull as AnalyticNull
 from itrust.nulls.base import Bernoulli as Bernoulli
 from itrust.nulls.base import Categorical as Categorical
-from itrust.nulls.base import CategoryDraws as CategoryDraws
 from itrust.nulls.base import Facts as Facts
 from itrust.nulls.base import Hoeffding as Hoeffding
 from itrust.nulls.base import Null as Null

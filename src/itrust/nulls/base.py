@@ -553,19 +553,7 @@ def labels_below(drawn: AnyArray, p: FloatArray, rows: range, draws: range, seed
     return labels
 
 
-class CategoryDraws(ABC):
-    """Who redraws the classes of all rows; every row keeps its probabilities."""
-
-    exact: ClassVar[bool]
-    meaning: ClassVar[str]
-    keeps_clusters: ClassVar[bool] = False
-
-    @abstractmethod
-    def codes(self, rows: range, draws: range, seed: int, p: FloatArray) -> AnyArray:
-        """Draw classes of some rows, which have these probabilities."""
-
-
-class Categorical(CategoryDraws):
+class Categorical:
     """Redraw the class of every row from its probabilities.
 
     A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
@@ -574,8 +562,10 @@ class Categorical(CategoryDraws):
 
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "classes redrawn from their probabilities"
+    keeps_clusters: ClassVar[bool] = False
 
     def codes(self, rows: range, draws: range, seed: int, p: FloatArray) -> AnyArray:
+        """Draw classes of some rows, which have these probabilities."""
         return _fallen(class_edges(p), rows, draws, seed)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,7 @@ from itrust._core import (
     keyed_fractions,
 )
 from itrust.data import Rows, Sample, Source
-from itrust.nulls.base import Bernoulli, CategoryDraws, Rademacher, Replicates, RowwiseNull
+from itrust.nulls.base import Bernoulli, Categorical, Rademacher, Replicates, RowwiseNull
 
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
@@ -108,7 +109,7 @@ class Copula(RowwiseNull):
 
 
 @dataclass(frozen=True, eq=False)
-class CategoricalCopula(CategoryDraws):
+class CategoricalCopula(Categorical):
     """Redraw classes from their probabilities, alike within clusters.
 
     Every class k has a waiting time with the exponential law of rate p_k, all of them independent,
@@ -141,15 +142,14 @@ class CategoricalCopula(CategoryDraws):
         size = max(DRAWS_AT_ONCE, NUMBERS_AT_ONCE // len(rows))
         for at in range(0, len(draws), size):
             block = draws[at : at + size]
-            first = np.full((len(rows), len(block)), np.inf)
-            found = codes[:, at : at + len(block)]
-            for k, (rho, (shared_seed, own_seed)) in enumerate(zip(self.rho, seeds, strict=True)):
-                g: FloatArray = np.zeros((len(rows), len(block)))
-                if rho > 0:
-                    g += (np.sqrt(rho) * _shared(shared_seed, units, block))[unit]
-                if rho < 1:
-                    g += np.sqrt(1 - rho) * _own(own_seed, rows, block)
-                _overtake(found, first, g, p[:, k], k)
+            normals = (
+                (
+                    _shared(shared_seed, units, block)[unit] if rho > 0 else 0.0,
+                    _own(own_seed, rows, block) if rho < 1 else 0.0,
+                )
+                for rho, (shared_seed, own_seed) in zip(self.rho, seeds, strict=True)
+            )
+            _first_to_come(codes[:, at : at + len(block)], normals, self.rho, p)
         return codes
 
     def laws(
@@ -176,13 +176,21 @@ def _own(seed: int, rows: range, draws: range) -> FloatArray:
     return np.asarray(ndtri((keyed_bits(seed, rows, draws) + 0.5) / BITS))
 
 
-def _overtake(codes: AnyArray, first: FloatArray, g: FloatArray, p: FloatArray, k: int) -> None:
-    """Let class k take the rows where it comes before those that were there."""
-    with np.errstate(divide="ignore", over="ignore"):  # a class of probability 0 never comes
-        waited = -np.log1p(-np.minimum(ndtr(g), BELOW_1)) / p[:, None]
-    earlier: BoolArray = waited < first
-    np.copyto(codes, k, where=earlier)
-    np.copyto(first, waited, where=earlier)
+def _first_to_come(
+    codes: AnyArray,
+    normals: Iterable[tuple[FloatArray | float, FloatArray | float]],
+    correlations: Iterable[float],
+    p: FloatArray,
+) -> None:
+    """Write the class of every row that comes first, from shared and own numbers of each class."""
+    first = np.full(codes.shape, np.inf)
+    for k, ((shared, own), rho) in enumerate(zip(normals, correlations, strict=False)):
+        g = np.sqrt(rho) * shared + np.sqrt(1 - rho) * own
+        with np.errstate(divide="ignore", over="ignore"):  # a class of probability 0 never comes
+            waited = -np.log1p(-np.minimum(ndtr(g), BELOW_1)) / p[:, [k]]
+        earlier: BoolArray = waited < first
+        np.copyto(codes, k, where=earlier)
+        np.copyto(first, waited, where=earlier)
 
 
 def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
@@ -230,9 +238,7 @@ def compatible_class_correlations(
         ]
         for rho in GRID:
             drawn = np.zeros((len(p), len(draws)), dtype=np.int16)
-            first = np.full(drawn.shape, np.inf)
-            for k, (shared, own) in enumerate(normals):
-                _overtake(drawn, first, np.sqrt(rho) * shared + np.sqrt(1 - rho) * own, p[:, k], k)
+            _first_to_come(drawn, normals, repeat(rho), p)
             yield drawn
 
     return _compatible(dict(enumerate(p.T)), codes, units, weights, CLASS_SET_DRAWS, on_grid)

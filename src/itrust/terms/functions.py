@@ -319,19 +319,13 @@ class Precision(Term):
         return np.asarray(1 / (p * (1 - p) + LEAST_VARIANCE))
 
 
-class _Group(Term):
-    """1 in some rows and 0 in all others."""
-
-    kind, is_positive, is_group = Shape.GROUP, True, True
-
-
 @dataclass(frozen=True)
-class Inside(_Group):
+class Inside(Term):
     """1 where the value is at least `low` and below `high`."""
 
     low: float
     high: float
-    kind = Shape.PART
+    kind, is_positive, is_group = Shape.PART, True, True
 
     @classmethod
     def part(cls, part: Between, *, of_prediction: bool = False) -> Inside:
@@ -348,10 +342,11 @@ class Inside(_Group):
 
 
 @dataclass(frozen=True)
-class Is(_Group):
+class Is(Term):
     """1 where the value is this one."""
 
     level: Any
+    kind, is_positive, is_group = Shape.GROUP, True, True
 
     @property
     def name(self) -> str:
@@ -367,8 +362,10 @@ class Is(_Group):
         return np.asarray(column.values == column.levels.index(self.level), dtype=float)
 
 
-class Absent(_Group):
+class Absent(Term):
     """1 where the value is missing."""
+
+    kind, is_positive, is_group = Shape.GROUP, True, True
 
     @property
     def name(self) -> str:

@@ -432,18 +432,12 @@ class _Gathered:
     def _beyond(self, part: OutcomePart) -> Iterator[PointBias]:
         """Points with a bias of the tolerance, measured on rows that did not pick them."""
         bias, first = part.diagnosis.bias, self._first(part)
-        measured = {math.copysign(1, at.lower): at for at in measured_places(bias, self.tolerance)}
+        measured = measured_places(bias, self.tolerance)
         for sign in (1, -1):
             off = beyond(bias, sign, self.tolerance)
             if sign in measured:
-                at = measured[sign]
-                yield replace(
-                    PointBias.of(bias, at.point, first),
-                    lower=at.lower,
-                    upper=at.upper,
-                    neighbours=at.neighbours,
-                    bias=at.bias,
-                )
+                point, numbers = measured[sign]
+                yield replace(PointBias.of(bias, point, first), **numbers)
             elif off.any():
                 yield PointBias.of(bias, most_rows(bias, off), first)
 

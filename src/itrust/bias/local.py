@@ -487,17 +487,6 @@ def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
     return Question(redraws, Neighbours(points, kernel, cut), finished, "local bias")
 
 
-@dataclass(frozen=True)
-class MeasuredPlace:
-    """A point of a local bias, chosen by one half of the rows and measured by the other."""
-
-    point: int
-    bias: float
-    lower: float
-    upper: float
-    neighbours: float
-
-
 def beyond(bias: LocalBias, sign: int, tolerance: float) -> BoolArray:
     """Points whose band shows a bias of this sign and at least this size, (m,)."""
     least = np.nan_to_num(sign * bias.band.at_least)
@@ -509,8 +498,10 @@ def most_rows(bias: LocalBias, among: BoolArray) -> int:
     return int(np.argmax(np.where(among, bias.size, -1.0)))
 
 
-def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, ...]:
+def measured_places(bias: LocalBias, tolerance: float) -> dict[int, tuple[int, dict[str, Any]]]:
     """Places with a bias of at least `tolerance`: one where the model is too low, one too high.
+
+    By the sign of the bias: which point it is, and its numbers by name.
 
     A place that was chosen because its bias looks large looks larger than it is. Here one half of
     the rows shows where the bias is at least of some size, and its size is the mean of the other
@@ -519,7 +510,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     """
     halves = halves_of(bias.sample, bias.redraws.seed, purpose=3)
     if not halves:
-        return ()
+        return {}
     chooser, other = halves
     some = np.sort(smallest_tickets(tickets(1, len(bias)), MAX_PLACES))
     redraws = replace(bias.redraws, sample=chooser, extract=None)
@@ -527,12 +518,16 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     places = question.made()
     means = average(other, question.places)
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
-    measured = []
+    measured = {}
     for sign in (1, -1):
         shown = beyond(places, sign, tolerance) & enough
         if shown.any():
             k = most_rows(places, shown)
-            ends = float(places.band.lower[k]), float(places.band.upper[k])
-            neighbours = float(min(places.size[k], means.moments.size[k]))
-            measured.append(MeasuredPlace(int(some[k]), float(means.values[k]), *ends, neighbours))
-    return tuple(measured)
+            numbers = {
+                "bias": float(means.values[k]),
+                "lower": float(places.band.lower[k]),
+                "upper": float(places.band.upper[k]),
+                "neighbours": float(min(places.size[k], means.moments.size[k])),
+            }
+            measured[sign] = int(some[k]), numbers
+    return measured

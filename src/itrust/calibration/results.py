@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, Result, counted, place_of, plain
+from itrust._core import FloatArray, Result, WithFacts, counted, place_of
 from itrust.calibration.dictionary.entries import Dictionary, Shape
 from itrust.calibration.tails import TIE
 from itrust.data import Predicate
@@ -411,15 +411,15 @@ class CalibrationResult(WithFindings, WithRun):
             "null_summary": self.null_summary(),
             "seed": self.seed,
             "engine": self.engine,
-            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "certificate": self.certificate,
             **self._by_name("weighted", "clusters", "impossible", "warnings", "notes"),
             "is_exact": self.is_exact,
             "null_meaning": self.null.meaning,
-            "refused": None if self.refused is None else self.refused.to_dict(),
+            "refused": self.refused,
             "is_adaptive": self.is_adaptive,
             "checks": self.checks,
-            "dictionary": self.dictionary.to_dict(),
-            "findings": [finding.to_dict() for finding in self.findings[:MAX_IN_DICT]],
+            "dictionary": self.dictionary,
+            "findings": self.findings[:MAX_IN_DICT],
             "evidence": [finding.name for finding in self.evidence()],
         }
 
@@ -457,7 +457,7 @@ class ClassFinding(Finding):
 
 
 @dataclass(frozen=True)
-class ClassResult(WithFindings):
+class ClassResult(WithFindings, WithFacts):
     """What one class shows against the rest.
 
     Attributes
@@ -488,17 +488,8 @@ class ClassResult(WithFindings):
     def __repr__(self) -> str:
         return f"<ClassResult: {self.name}, p {self.pvalue:.3g}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name; of the findings, those with the largest scores.
-        """
-        shown = [finding.to_dict() for finding in self.findings[:MAX_OF_CLASS]]
-        found: dict[str, Any] = plain({**vars(self), "findings": shown})
-        return found
+    def _facts(self) -> dict[str, Any]:
+        return {**vars(self), "findings": self.findings[:MAX_OF_CLASS]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -665,8 +656,12 @@ class MulticlassResult(WithRun):
             and where either class is shown to be miscalibrated by itself.
         """
         shown = {own.name for own in self.classes if own.pvalue <= alpha}
-        both = [pair for pair in self.pairs if {pair.actual, pair.predicted} <= shown]
-        return taken_for_of(both, alpha)
+        once: dict[frozenset[Any], TakenFor] = {}
+        for pair in self.pairs:
+            both = frozenset([pair.actual, pair.predicted])
+            if pair.pvalue <= alpha and pair.both_sides and both <= shown:
+                once.setdefault(both, pair)
+        return tuple(once.values())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -682,14 +677,14 @@ class MulticlassResult(WithRun):
     def _facts(self) -> dict[str, Any]:
         return {
             **self._by_name("statistic", "null_sd", "pvalue", "score"),
-            "together": self.together.to_dict(),
-            "classes": [result.to_dict() for result in self.classes],
-            "pairs": [pair.to_dict() for pair in self.taken_for()[:MAX_OF_CLASS]],
+            "together": self.together,
+            "classes": self.classes,
+            "pairs": self.taken_for()[:MAX_OF_CLASS],
             "n": self.n,
             "on": self.names,
             **self._by_name("draws", "seed", "checks", "engine", "weighted", "clusters"),
             **self._by_name("impossible", "is_exact", "warnings", "notes"),
-            "refused": None if self.refused is None else self.refused.to_dict(),
+            "refused": self.refused,
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -701,12 +696,3 @@ class MulticlassResult(WithRun):
 
     def __repr__(self) -> str:
         return f"<MulticlassResult: p {self.pvalue:.4g}, n {self.n:,}>"
-
-
-def taken_for_of(pairs: Sequence[TakenFor], alpha: float = 0.05) -> tuple[TakenFor, ...]:
-    """The contrasts that count at this alpha, each pair of classes once."""
-    told: dict[frozenset[Any], TakenFor] = {}
-    for pair in pairs:
-        if pair.pvalue <= alpha and pair.both_sides:
-            told.setdefault(frozenset([pair.actual, pair.predicted]), pair)
-    return tuple(told.values())

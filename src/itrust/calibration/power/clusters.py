@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,12 +24,13 @@ from itrust._core import (
     InputError,
     IntArray,
     Setting,
+    WithFacts,
     checked_share,
     tickets,
 )
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.tails import student_quantile
-from itrust.data import Design, Predicate, Sample, Source, checked_sample
+from itrust.data import Design, Sample, Source, checked_sample
 
 MIN_CLUSTERS = 10  # that an interval for the correlation takes
 LEAST_EFFECT = 0.05  # of the mean, where an estimate below 0 has to be put on the scale of its log
@@ -38,35 +38,8 @@ STEPS = 50
 MAX_CLUSTERS = 4_096  # that stand for all
 
 
-class PowerFacts:
-    """Values with names, some of which are derived."""
-
-    _derived: ClassVar[tuple[str, ...]] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name; a shift is a number, "over 0.5" or "no room".
-        """
-        names = (*vars(self), *self._derived)
-        return {name: _plain(getattr(self, name)) for name in names}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "no room" if math.isnan(value) else "over 0.5"
-    if isinstance(value, Predicate):
-        return str(value)
-    if isinstance(value, PowerFacts):
-        return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
-
-
 @dataclass(frozen=True)
-class IntraClusterCorrelation(PowerFacts):
+class IntraClusterCorrelation(WithFacts):
     """How alike labels of a cluster are, given their probabilities.
 
     Attributes
@@ -99,7 +72,7 @@ class IntraClusterCorrelation(PowerFacts):
 
 
 @dataclass(frozen=True)
-class Clustering(PowerFacts):
+class Clustering(WithFacts):
     """How alike labels of a cluster are taken to be, and what that makes of the rows.
 
     Attributes

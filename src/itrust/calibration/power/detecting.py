@@ -24,9 +24,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from itrust._core import InputError, Result, Rng, checked_count, checked_share, counted, place_of
+from itrust._core import (
+    InputError,
+    Result,
+    Rng,
+    WithFacts,
+    checked_count,
+    checked_share,
+    counted,
+    place_of,
+)
 from itrust.calibration.adaptive import Checks, PreparedTest, checked_source
-from itrust.calibration.power.clusters import Clustering, PowerFacts, assumed_clustering
+from itrust.calibration.power.clusters import Clustering, assumed_clustering
 from itrust.calibration.power.sensitivity import MAX_ROWS, SMALL_SHARE, Sensitivity, left_out
 from itrust.data import Between, Population, Predicate, Sample, Scan, without_labels
 from itrust.engines import EngineChoice
@@ -36,7 +45,7 @@ MAX_PAIRS = 50  # that are listed in a dict
 
 
 @dataclass(frozen=True)
-class RegionPower(PowerFacts):
+class RegionPower(WithFacts):
     """How small a shift in one region is seen.
 
     Attributes
@@ -55,7 +64,11 @@ class RegionPower(PowerFacts):
     share: float
     up: float
     down: float
-    _derived = ("shift",)
+
+    def _facts(self) -> dict[str, Any]:
+        """A shift is a number, "over 0.5" or "no room"."""
+        shifts = {name: _shown(getattr(self, name)) for name in ("up", "down", "shift")}
+        return {"where": str(self.where), "share": self.share, **shifts}
 
     @property
     def shift(self) -> float:
@@ -70,7 +83,7 @@ class RegionPower(PowerFacts):
 
 
 @dataclass(frozen=True)
-class Coverage(PowerFacts):
+class Coverage(WithFacts):
     """Which regions a statement about the smallest bias is about: how many of each kind.
 
     Only regions with enough rows count.
@@ -103,18 +116,30 @@ class Coverage(PowerFacts):
     uncut: tuple[str, ...] = ()
 
 
-class _Clustered:
-    """What results say of clusters; rows are independent where there are none."""
+def _shown(shift: float) -> float | str:
+    if math.isfinite(shift):
+        return shift
+    return "no room" if math.isnan(shift) else "over 0.5"
+
+
+class _Plan(Result):
+    """What results say of rows in clusters; rows are independent where there are none."""
 
     clustering: Clustering | None
 
-    def _clustered_facts(self, rows: int) -> dict[str, Any]:
-        return {
-            "icc": self.icc,
-            "design_effect": self.design_effect,
-            "effective_rows": rows / self.design_effect,
-            "clustering": None if self.clustering is None else self.clustering.to_dict(),
-        }
+    @property
+    def _size(self) -> int:
+        """Rows that the plan is about."""
+        raise NotImplementedError
+
+    def _of_clusters(self) -> dict[str, Any]:
+        names = ("icc", "design_effect", "effective_rows", "clustering")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def effective_rows(self) -> float:
+        """How many independent rows these rows count as, for the mean of all."""
+        return self._size / self.design_effect
 
     @property
     def icc(self) -> float | None:
@@ -128,7 +153,7 @@ class _Clustered:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Detectable(_Clustered, Result):
+class Detectable(_Plan):
     """Outcome of `detectable`: the smallest bias that this sample would have shown.
 
     Attributes
@@ -175,9 +200,8 @@ class Detectable(_Clustered, Result):
     clustering: Clustering | None = None
 
     @property
-    def effective_rows(self) -> float:
-        """How many independent rows these rows count as, for the mean of all."""
-        return self.n / self.design_effect
+    def _size(self) -> int:
+        return self.n
 
     @property
     def everywhere(self) -> RegionPower:
@@ -212,17 +236,11 @@ class Detectable(_Clustered, Result):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "worst": self.worst.to_dict(),
-            "everywhere": self.everywhere.to_dict(),
-            "regions": [region.to_dict() for region in self.regions],
-            "pairs": [pair.to_dict() for pair in self.worst_pairs[:MAX_PAIRS]],
-            "coverage": self.coverage.to_dict(),
-            **{name: getattr(self, name) for name in ("power", "alpha")},
-            "simulated": self.simulated if self.simulations else None,
-            **{
-                name: getattr(self, name) for name in ("simulations", "n", "draws", "seed", "notes")
-            },
-            **self._clustered_facts(self.n),
+            "worst": self.worst,
+            "everywhere": self.everywhere,
+            **vars(self),
+            "pairs": self.worst_pairs[:MAX_PAIRS],
+            **self._of_clusters(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -250,7 +268,7 @@ def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleSize(_Clustered, Result):
+class SampleSize(_Plan):
     """Outcome of `sample_size`.
 
     Attributes
@@ -287,12 +305,11 @@ class SampleSize(_Clustered, Result):
     clusters: int | None = None
 
     @property
-    def effective_rows(self) -> float:
-        """How many independent rows they count as, for the mean of all."""
-        return self.rows / self.design_effect
+    def _size(self) -> int:
+        return self.rows
 
     def _facts(self) -> dict[str, Any]:
-        return {**vars(self), "where": str(self.where), **self._clustered_facts(self.rows)}
+        return {**vars(self), "where": str(self.where), **self._of_clusters()}
 
     def _rows(self) -> list[dict[str, Any]]:
         """One row for each region."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from itrust._core import InputError, Result, in_pandas
+from itrust._core import InputError, Result, WithFacts, in_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,24 +33,8 @@ class Reason(StrEnum):
     WITHHELD = "withheld: it would tell of few rows"
 
 
-class _WithReason:
-    """Facts of which some may be missing, for a reason."""
-
-    reason: Reason | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes.
-        """
-        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
-
-
 @dataclass(frozen=True)
-class ValidationStatistic(_WithReason):
+class ValidationStatistic(WithFacts):
     """One statistic of the predictions.
 
     Attributes
@@ -93,7 +77,7 @@ class ValidationStatistic(_WithReason):
 
 
 @dataclass(frozen=True)
-class Grade(_WithReason):
+class Grade(WithFacts):
     """Rows of one grade: a rating class, or an interval of the prediction.
 
     Attributes
@@ -131,7 +115,7 @@ class Grade(_WithReason):
 
 
 @dataclass(frozen=True)
-class DecisionPoint:
+class DecisionPoint(WithFacts):
     """What deciding by the prediction is worth at one threshold (Vickers and Elkin 2006).
 
     Attributes
@@ -151,6 +135,7 @@ class DecisionPoint:
     false_positives: float
     rate: float
     rows: int
+    _derived = ("net_benefit", "treat_all", "treat_none")
 
     @property
     def odds(self) -> float:
@@ -171,17 +156,6 @@ class DecisionPoint:
     def treat_none(self) -> float:
         """What acting on nobody is worth."""
         return 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes, and "net_benefit", "treat_all" and "treat_none".
-        """
-        worth = ("net_benefit", "treat_all", "treat_none")
-        return {**vars(self), **{name: getattr(self, name) for name in worth}}
 
 
 Entry = TypeVar("Entry", Grade, DecisionPoint)
@@ -308,11 +282,6 @@ class Validation(Result):
             By redraws where there are some, otherwise by their law.
         """
         return tuple(one for one in self.tested if one.chance is not None and one.chance <= alpha)
-
-    def _facts(self) -> dict[str, Any]:
-        tables = ("statistics", "grades", "decision")
-        facts = {name: value for name, value in vars(self).items() if name not in tables}
-        return facts | {name: [one.to_dict() for one in getattr(self, name)] for name in tables}
 
     def _rows(self) -> list[dict[str, Any]]:
         return [statistic.to_dict() for statistic in self.statistics]

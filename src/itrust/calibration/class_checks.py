@@ -28,8 +28,8 @@ from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.pipeline import (
     MOMENT_DRAWS,
     SMALL_WORK,
+    Batch,
     Prepared,
-    ScaledChecks,
     Scores,
     log_tails_of,
     on_one_scale,
@@ -39,7 +39,6 @@ from itrust.calibration.results import TakenFor
 from itrust.calibration.tails import largest_of
 from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (
-    Additive,
     Drawing,
     Engine,
     Factor,
@@ -71,6 +70,9 @@ MAX_PAIRS = 45  # of classes: all pairs of ten
 LEFT_OUT = ("full",)  # families whose place the joint form takes
 MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can be drawn
 
+# What the null law of contrasts is made of: covariances of the sums of classes, (g, K, K), those
+# with the level, sums of phi^3 p, p^2 and p^3, (g, K, 3), and of phi^3 p_k^2 p_l, (g, K, K).
+Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Block = tuple[IntArray | slice, int, AnyArray]  # rows, number of the block, features (r, rows)
 
 
@@ -192,7 +194,7 @@ class Contrasts(SharedWork):
         """Features of some rows, in one block."""
         return [(slice(None), 0, self.features.matrix(rows.points, self.dtype))]
 
-    def moments(self, rows: Rows, w: FloatArray) -> ContrastMoments:
+    def moments(self, rows: Rows, w: FloatArray) -> Moments:
         """What some rows add to the null law of contrasts."""
         p, phi = rows.predictions, self.features.matrix(rows.points) * w
         cubed, classes = phi**3, p.shape[1]
@@ -202,17 +204,7 @@ class Contrasts(SharedWork):
             with_level[g] = _covariance(phi[g] * w, p)
             mixed[g] = (np.square(p) * cubed[g][:, None]).T @ p
         cubes = np.stack([cubed @ p**power for power in (1, 2, 3)], axis=-1)
-        return ContrastMoments(covariance, with_level, cubes, mixed)
-
-
-@dataclass(frozen=True, eq=False)
-class ContrastMoments(Additive):
-    """What the null law of contrasts is made of: sums over all rows."""
-
-    covariance: FloatArray
-    with_level: FloatArray
-    cubes: FloatArray
-    mixed: FloatArray
+        return covariance, with_level, cubes, mixed
 
 
 def _covariance(weights: FloatArray, p: FloatArray) -> FloatArray:
@@ -259,21 +251,26 @@ class ClassChecks:
         shared = self.joint.rank + len(self.contrasts.entries) + 1
         return sum(own.bank.width + shared for own in self.prepared)
 
-    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+    def reduced(self, outcome: Outcome, block: range) -> ClassScores | Batch:
         tally, scaled = outcome.tally, _scaled(self, outcome)
         if block.start:
             return scaled
         singles = [own.is_single for own in self.prepared]
         together = np.zeros(1 + self.law.vectors.size, dtype=bool)
         is_single = np.concatenate([together, *singles, np.ones(len(self.law.pairs), dtype=bool)])
-        weights = _weights(self)
-        facts = {"weights": weights, "is_single": is_single, "n": tally.rows}
-        return ClassScores(**vars(scaled), **facts, checks=self, tally=tally)  # type: ignore[arg-type]
+        return ClassScores(
+            *scaled,
+            weights=_weights(self),
+            is_single=is_single,
+            n=tally.rows,
+            checks=self,
+            tally=tally,
+        )
 
-    def finished(self, batches: Sequence[ScaledChecks]) -> ClassScores:
+    def finished(self, batches: Sequence[Any]) -> ClassScores:
         first, *others = batches
-        assert isinstance(first, ClassScores)
-        return first.with_batches(others)
+        made: ClassScores = first.with_batches(others)
+        return made
 
     @cached_property
     def symmetric(self) -> list[BoolArray]:
@@ -284,9 +281,9 @@ class ClassChecks:
     def law(self) -> ContrastLaw:
         """The null law of contrasts, from sums over all rows."""
         work = rowwise_work(self.contrasts.moments, self.joint.unit, None)
-        moments: ContrastMoments = self.engine.run(self.survey, [], None, [work]).works[0]
+        moments: Moments = self.engine.run(self.survey, [], None, [work]).works[0]
         vectors, mixing, laws = [], [], []
-        for g, covariance in enumerate(moments.covariance):
+        for g, covariance in enumerate(moments[0]):
             mixed = _whitening(covariance)
             if len(mixed):
                 spread = mixed @ covariance @ mixed.T
@@ -312,19 +309,18 @@ def _whitening(covariance: FloatArray) -> FloatArray:
 
 
 def _pair_law(
-    contrasts: Contrasts, moments: ContrastMoments
+    contrasts: Contrasts, moments: Moments
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Contrasts that can vary, what is taken off for the level, their sd and skewness."""
     a, b = contrasts.pairs.T
+    covariance, with_level, cubes, mixed = moments
     variance, with_level = (
         part[:, a, a] + part[:, b, b] - part[:, a, b] - part[:, b, a]
-        for part in (moments.covariance, moments.with_level)
+        for part in (covariance, with_level)
     )  # (g, m)
-    one, two, three = np.moveaxis(moments.cubes, -1, 0)
+    one, two, three = np.moveaxis(cubes, -1, 0)
     third = one[:, a] - one[:, b] - 3 * (two[:, a] - two[:, b])
-    third = third + 2 * (
-        three[:, a] - three[:, b] - 3 * (moments.mixed[:, a, b] - moments.mixed[:, b, a])
-    )
+    third = third + 2 * (three[:, a] - three[:, b] - 3 * (mixed[:, a, b] - mixed[:, b, a]))
     safe = np.maximum(variance[0], 1e-300)
     level = np.where(contrasts.is_trend[:, None], with_level / safe, 0.0)
     variance = variance - np.where(contrasts.is_trend[:, None], with_level * level, 0.0)
@@ -582,7 +578,7 @@ def _weights(checks: ClassChecks) -> FloatArray:
 ScaledPart = tuple[FloatArray, AnyArray, FloatArray, FloatArray]
 
 
-def _scaled(checks: ClassChecks, outcome: Outcome) -> ScaledChecks:
+def _scaled(checks: ClassChecks, outcome: Outcome) -> Batch:
     """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
     law, (*banks, (forms, diagonals), (sums, _)) = checks.law, outcome.works
     over_pairs = np.square(forms).sum(axis=1) - diagonals
@@ -605,7 +601,7 @@ def _scaled(checks: ClassChecks, outcome: Outcome) -> ScaledChecks:
         _with_tails(pairs / law.sd[:, None], law.sd, law.skewness, single=True),
     ]
     tails, standardised, sd, skewness = (np.concatenate(own) for own in zip(*parts, strict=True))
-    return ScaledChecks(tails, standardised, over_pairs / outcome.pair_weight, sd, skewness)
+    return tails, standardised, over_pairs / outcome.pair_weight, sd, skewness
 
 
 def _form(checks: ClassChecks, total: FloatArray, sd: float) -> ScaledPart:
@@ -659,22 +655,6 @@ def taken_for(
     return tuple(contrasts)
 
 
-@dataclass(frozen=True, eq=False)
-class _PairSums(Additive):
-    """Sums over rows along the functions of m contrasts, less what their levels take off.
-
-    Of `phi e` and `phi^2 p (1 - p)` for both classes, (m, 2), of the contrast and its squares, by
-    clusters where there are any; and of the function as it is, alone and times both residuals.
-    """
-
-    sides: FloatArray
-    variances: FloatArray
-    contrast: FloatArray
-    squares: FloatArray
-    mass: FloatArray
-    plain: FloatArray
-
-
 def _observed(checks: ClassChecks, judged: Sequence[int], sides: IntArray) -> list[list[float]]:
     """What the observed residuals of some contrasts show, in one pass over the rows, (m, 4).
 
@@ -687,14 +667,14 @@ def _observed(checks: ClassChecks, judged: Sequence[int], sides: IntArray) -> li
     contrasts, levels = checks.contrasts.some(functions.tolist()), checks.law.level[judged]
     summing = partial(_pair_sums, contrasts, sides, places, levels, clusters)
     work = rowwise_work(summing, checks.joint.unit, None)
-    sums: _PairSums = checks.engine.run(checks.survey, [], None, [work]).works[0]
-    by_cluster = sums.squares.shape[1] > 1
-    spread = np.square(sums.squares).sum(axis=1) if by_cluster else sums.squares[:, 0]
-    lacks, extra = sums.plain.T
+    sums: tuple[FloatArray, ...] = checks.engine.run(checks.survey, [], None, [work]).works[0]
+    of_sides, variances, contrast, squares, mass, plain = sums
+    spread = np.square(squares).sum(axis=1) if squares.shape[1] > 1 else squares[:, 0]
+    lacks, extra = plain.T
     numbers = (
-        *_ratio(sums.sides, np.sqrt(sums.variances)).T,
-        _ratio(sums.contrast, np.sqrt(spread)),
-        _ratio(np.maximum(np.minimum(lacks, -extra), 0.0), sums.mass),
+        *_ratio(of_sides, np.sqrt(variances)).T,
+        _ratio(contrast, np.sqrt(spread)),
+        _ratio(np.maximum(np.minimum(lacks, -extra), 0.0), mass),
     )
     facts: list[list[float]] = np.column_stack(numbers).tolist()
     return facts
@@ -712,8 +692,12 @@ def _pair_sums(
     clusters: int | None,
     rows: Rows,
     w: FloatArray,
-) -> _PairSums:
-    """What some rows contribute to the sums of contrasts."""
+) -> tuple[FloatArray, ...]:
+    """What some rows add along the functions of m contrasts, less what their levels take off.
+
+    Sums of `phi e` and `phi^2 p (1 - p)` for both classes, (m, 2), of the contrast and its squares,
+    by clusters where there are any; and of the function as it is, alone and times both residuals.
+    """
     plain = (contrasts.features.matrix(rows.points) * w)[places]  # (m, n)
     phi = plain - levels[:, None] * w
     e, p = rows.residuals[:, sides], rows.predictions[:, sides]  # (n, m, 2)
@@ -721,11 +705,11 @@ def _pair_sums(
     squares = np.square(parts).sum(axis=1, keepdims=True)
     if rows.cluster is not None:
         squares = np.array([np.bincount(rows.cluster, own, clusters or 0) for own in parts])
-    return _PairSums(
-        sides=np.einsum("mn,nms->ms", phi, e),
-        variances=np.einsum("mn,nms->ms", np.square(phi), p * (1 - p)),
-        contrast=parts.sum(axis=1),
-        squares=squares,
-        mass=plain.sum(axis=1),
-        plain=np.einsum("mn,nms->ms", plain, e),
+    return (
+        np.einsum("mn,nms->ms", phi, e),
+        np.einsum("mn,nms->ms", np.square(phi), p * (1 - p)),
+        parts.sum(axis=1),
+        squares,
+        plain.sum(axis=1),
+        np.einsum("mn,nms->ms", plain, e),
     )

@@ -16,7 +16,7 @@ variance where that exceeds 1, so that checks stay comparable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -221,21 +221,21 @@ def whole_clusters(units: IntArray, size: int) -> Iterator[slice]:
         at = stop
 
 
+# Log tails and standardised values of all checks for the data, which come first, and some draws,
+# (E, 1 + draws), the statistic, and the law of every check: its standard deviation and skewness.
+Batch = tuple[FloatArray, AnyArray, FloatArray, FloatArray, FloatArray]
+
+
 @dataclass(frozen=True, eq=False)
-class ScaledChecks:
-    """Values of all checks for the data, which come first, and some draws, (E, 1 + draws)."""
+class Scores:
+    """What every check shows, the data first; what begins a `Batch` begins this."""
 
     log_tails: FloatArray
     standardised: AnyArray
     statistic: FloatArray
     sd: FloatArray
     skewness: FloatArray
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Scores(ScaledChecks):
-    """What every check shows, the data first."""
-
+    _: KW_ONLY
     entries: tuple[Entry, ...] = ()
     weights: FloatArray
     is_single: BoolArray
@@ -267,21 +267,19 @@ class Scores(ScaledChecks):
             return np.zeros(self.log_tails.shape[1])
         return largest_of(self.log_tails, self.log_weights)
 
-    def with_batches(self, batches: Sequence[ScaledChecks]) -> Self:
+    def with_batches(self, batches: Sequence[Batch]) -> Self:
         """The same with the draws of more batches; the law of this one holds for all."""
         if not batches:
             return self
         joined: dict[str, Any] = {
             name: np.concatenate(
-                [getattr(self, name), *(getattr(own, name)[..., 1:] for own in batches)], axis=-1
+                [getattr(self, name), *(own[at][..., 1:] for own in batches)], axis=-1
             )
-            for name in ("log_tails", "standardised", "statistic")
+            for at, name in enumerate(("log_tails", "standardised", "statistic"))
         }
         return replace(self, **joined)
 
-    def on_scale_of(
-        self, others: ScaledChecks, is_symmetric: BoolArray, *, keeps_residuals: bool
-    ) -> Self:
+    def on_scale_of(self, others: Batch, is_symmetric: BoolArray, *, keeps_residuals: bool) -> Self:
         """The same checks on the scale of draws, where no closed form has their moments.
 
         The moments are those of other draws, so that data and draws are treated alike, and a
@@ -290,7 +288,7 @@ class Scores(ScaledChecks):
         little of a tail: there spread and skewness are at least those of independent rows.
         """
         single, symmetric = self.is_single[:, None], is_symmetric[:, None]
-        drawn = others.standardised[:, 1:]
+        drawn = others[1][:, 1:]
         mean = np.where(single, 0.0, drawn.mean(axis=1, keepdims=True))
         drawn = drawn - mean
         sd = np.sqrt(np.square(drawn).mean(axis=1, keepdims=True))
@@ -385,22 +383,22 @@ class Scoring:
     def width(self) -> int:
         return self.prepared.bank.width
 
-    def scaled(self, outcome: Outcome, *, precise: bool = True) -> ScaledChecks:
+    def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:
         """One batch on the scale of independent rows; a kernel that is alone as it is."""
         prepared = self.prepared
         statistic = finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
         if prepared.is_alone:
             unknown = np.full(1, np.nan)
-            return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
+            return statistic[None], statistic[None], statistic, unknown, unknown
         kernels = [
             (sums, sums.refined(moments))
             for (entry, _, moments), sums in zip(prepared.kernels, outcome.kernels, strict=True)
             if entry is not None and moments is not None
         ]
-        tails, values, *law = on_one_scale(prepared.bank, outcome.works[0], kernels, precise)
-        return ScaledChecks(tails, values, statistic, *law)
+        scaled = on_one_scale(prepared.bank, outcome.works[0], kernels, precise)
+        return *scaled[:2], statistic, *scaled[2:]
 
-    def reduced(self, outcome: Outcome, block: range) -> ScaledChecks:
+    def reduced(self, outcome: Outcome, block: range) -> Scores | Batch:
         prepared, null = self.prepared, self.null
         checks = self.scaled(outcome, precise=prepared.draws_give_scale(null))
         if block.start:
@@ -409,7 +407,7 @@ class Scoring:
         tail = None
         if isinstance(null, AnalyticNull):
             facts = Facts(
-                float(checks.statistic[0]),
+                float(checks[2][0]),
                 float(main.over_pairs[0]),
                 tally.rows,
                 survey.source.weights is not None,
@@ -421,7 +419,7 @@ class Scoring:
         # A pass tells about rows in files what a sample knows by itself.
         notes = tally.notes if survey.source.in_memory is None else ()
         return Scores(
-            **vars(checks),
+            *checks,
             entries=prepared.entries,
             weights=prepared.weights,
             is_single=prepared.is_single,
@@ -433,10 +431,10 @@ class Scoring:
             notes=(*notes, *survey.notes, *prepared.dictionary.notes),
         )
 
-    def finished(self, batches: Sequence[ScaledChecks]) -> Scores:
+    def finished(self, batches: Sequence[Any]) -> Scores:
         first, *others = batches
-        assert isinstance(first, Scores)
-        return first.with_batches(others)
+        made: Scores = first.with_batches(others)
+        return made
 
 
 def on_one_scale(
@@ -450,7 +448,7 @@ def on_one_scale(
     Beside them their standard deviations and skewness under the null, (E,). Standardised values
     that need not be precise are kept in single precision.
     """
-    single, expected = bank.single >= 0, sums.expected
+    (all_forms, diagonals, expected), single = sums, bank.single >= 0
     sd, skewness = bank.moments.of_forms(expected)
     sd = np.where(single, np.sqrt(expected), sd)
     skewness = np.where(single, bank.moments.skewness_of_singles(expected), skewness)
@@ -461,24 +459,24 @@ def on_one_scale(
     unit = sd[:, None]
     if bank.is_studentised:
         # More variance than expected is taken out; less is not, for rare events would blow up.
-        diagonals = np.concatenate([sums.diagonals, *(own.diagonal[None] for own in outcomes)])
+        squares = np.concatenate([diagonals, *(own.diagonal[None] for own in outcomes)])
         means = np.array([*expected, *(own.expected for own in outcomes)])[:, None]
-        ratio = np.maximum(diagonals[:, :1] / means, 1.0)
+        ratio = np.maximum(squares[:, :1] / means, 1.0)
         unit = unit * np.where(is_single, np.sqrt(ratio), ratio)
     several = np.flatnonzero(~single)
     scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())[single, None]
-    columns = sums.forms.shape[1]
+    columns = all_forms.shape[1]
     log_tails = np.empty((len(unit), columns))
     standardised = np.empty(log_tails.shape, np.float64 if precise else np.float32)
     for at in range(0, columns, COLUMNS_AT_ONCE):  # what is made on the way stays small
         block = slice(at, at + COLUMNS_AT_ONCE)
-        forms = sums.forms[:, block]
+        forms = all_forms[:, block]
         values = np.empty((single.size, forms.shape[1]))
         values[single] = forms[bank.single[single]] * scales
         # Residuals that keep their size keep their squares, too: those of the data are taken.
         wanted = slice(0, 1) if bank.is_studentised else block
         squares = bank.selector[several] @ np.square(forms)
-        values[several] = squares - sums.diagonals[several, wanted]
+        values[several] = squares - diagonals[several, wanted]
         values = np.concatenate([values, *(own.over_pairs[None, block] for own in outcomes)])
         values = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
         log_tails[:, block] = log_tails_of(values, skewness[:, None], is_single)

@@ -18,7 +18,7 @@ from itrust._core import AnyArray, BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.default import direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
 from itrust.data import Pilot, Points, Rows
-from itrust.engines import Additive, NullMoments, Products, Summing, Survey, Work, third_moments
+from itrust.engines import NullMoments, Products, Summing, Survey, Work, third_moments
 from itrust.terms import Features
 
 ROWS_FOR_PAIRS = 256
@@ -27,6 +27,10 @@ NO_CORRELATION = 1e-8  # share of the largest eigenvalue
 RIDGE = 0.05  # added to null correlations before they are taken out
 FEW_EVENTS = 1.0  # added to the null variance of a group, in labels: the tiniest groups count less
 CHUNK_BYTES, MIN_CHUNK = 2**26, 256
+
+# S (R + Q, 1 + draws), the diagonals (E, 1 + draws), 0 where they were not asked for, and their
+# means (E,); the data come first.
+BankSums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,21 +99,9 @@ class Bank(Work):
         def finished() -> BankSums:
             whole = np.zeros((len(self.entries), columns))
             whole[wanted] = diagonals
-            return BankSums(forms, whole, expected)
+            return forms, whole, expected
 
         return Summing([(Products(matrix.T, by_row.T, chunk.p), forms, diagonals)], finished)
-
-
-@dataclass(frozen=True, eq=False)
-class BankSums(Additive):
-    """S (R + Q, 1 + draws), the diagonals (E, 1 + draws) and their means (E,), data first.
-
-    Diagonals that were not asked for are 0.
-    """
-
-    forms: FloatArray
-    diagonals: FloatArray
-    expected: FloatArray
 
 
 def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from itrust._core import Advance, FloatArray, InputError, IntArray
+from itrust._core import Advance, FloatArray, InputError, IntArray, WithFacts
 from itrust.data import Extract, FilePart, Pilot, Points, Sample, Source, covariate_notes
 from itrust.engines.passes import Drawing, Job, Tally, Totals, Work
 from itrust.kernels import Gram, LocalKernel, split_match
@@ -72,7 +72,7 @@ def weight_unit(pilot: Pilot) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(WithFacts):
     """How far the approximate kernel can be from the true one; p-values are exact for it.
 
     Attributes
@@ -96,19 +96,6 @@ class Certificate:
     sampled: float
     worst_case: tuple[float, float]
     precision: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes by name; None where a bound is infinite.
-        """
-        facts = {**vars(self), "worst_case": list(self.worst_case)}
-        for name in ("bound", "sampled"):
-            facts[name] = facts[name] if math.isfinite(facts[name]) else None
-        return facts
 
 
 MAX_ROWS_OF_TRIANGLES = 512  # of rows that share their exact matches

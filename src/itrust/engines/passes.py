@@ -424,7 +424,7 @@ class FunctionWork(Work):
 
 
 def rowwise_work(
-    function: Callable[[Rows, FloatArray], Additive], unit: float, outcome: int | None = 0
+    function: Callable[[Rows, FloatArray], Any], unit: float, outcome: int | None = 0
 ) -> FunctionWork:
     """What a function of a chunk gives, summed over all rows; no labels are redrawn."""
 

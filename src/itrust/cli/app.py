@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from itrust._core import progress_shown
+from itrust._core import counted, printable, progress_shown
 from itrust.cli.command import Guarded, NumberType, Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.console import answer, complain, nothing_but_results
 from itrust.cli.options import (
@@ -24,6 +24,7 @@ from itrust.cli.options import (
     DEMO,
     ESTIMATE,
     RECALIBRATE,
+    STANDARD,
     WATCH_START,
     WATCH_STATUS,
     WATCH_UPDATE,
@@ -320,6 +321,26 @@ def tasks_command(expression: str | None) -> int:
     from itrust.cli.about import explain
 
     explain(expression)
+    return 0
+
+
+@app.command("check-json", cls=Plain)
+@click.argument(
+    "file",
+    cls=PlainArgument,
+    metavar="FILE",
+    help="What 'itrust audit --json' wrote; - for standard input.",
+)
+def check_json_command(file: str) -> int:
+    """Check that a file is the JSON of an audit, as this version writes it."""
+    from itrust.auditing import read_json
+    from itrust.cli.inputs import SPOOLED, standard_input
+
+    streams = file == STANDARD
+    facts = read_json(standard_input() if streams else file)
+    schema = f"{facts['schema']} of itrust {printable(facts['version'])}"
+    rows = counted(int(facts["n"]), "row")
+    answer(f"{SPOOLED if streams else printable(file)}: {schema}, {rows}, {facts['verdict']}")
     return 0
 
 

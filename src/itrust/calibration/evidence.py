@@ -27,7 +27,7 @@ from scipy.special import log_ndtr
 
 from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions import spread_rows
-from itrust.calibration.dictionary.bank import Bank
+from itrust.calibration.dictionary.bank import Bank, rows_within_memory
 from itrust.calibration.dictionary.entries import Entry, Shape
 from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws, pvalues_of
 from itrust.calibration.results import JOINT_FAMILIES, Finding
@@ -197,7 +197,6 @@ TELLING = 0.05  # where covariates can be told apart
 GO_TOGETHER = 0.5  # correlation of draws: a covariate is then not judged beside the prediction
 MAX_WAVE = 4  # finer functions of a covariate than this are not taken out of others
 RIDGE = 1e-6  # of standardised features, so that rounding decides nothing
-CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 PREDICTION = "the prediction"
 
 
@@ -264,7 +263,7 @@ class _Flipping(Work):
 
     @property
     def max_rows(self) -> int:
-        return max(MIN_CHUNK, CHUNK_BYTES // (8 * self.width))
+        return rows_within_memory(8 * self.width)
 
     @property
     def width(self) -> int:

@@ -29,7 +29,7 @@ from itrust.calibration.adaptive import (
     null_warnings,
     resolved_kernel,
 )
-from itrust.calibration.dictionary.bank import Directions, make_directions
+from itrust.calibration.dictionary.bank import Directions, make_directions, rows_within_memory
 from itrust.calibration.dictionary.entries import Dictionary
 from itrust.calibration.evidence import impossible_labels
 from itrust.calibration.pipeline import SMALL_WORK, prepare_one, score
@@ -37,7 +37,6 @@ from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.tails import normal_score, step_down, unadjusted_pvalues
 from itrust.data import Rows, Sample, Scan, Source, called_impossible
 from itrust.engines import (
-    Additive,
     EngineChoice,
     Outcome,
     Summing,
@@ -50,7 +49,6 @@ from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import IntervalNull, label_bits, labels_below
 
 DRAWS_AT_ONCE = 512
-CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 NO_SPREAD = 1e-12  # standard deviation, relative to the largest possible sum
 # By Hoeffding: minus the log of the chance to reach an end of the overall level from beyond the
 # middle, from which on that chance (1e-9) is as small as the grain of the uniform numbers.
@@ -66,16 +64,10 @@ class BoundFinding(Finding):
     """
 
 
-@dataclass(frozen=True, eq=False)
-class IntervalSums(Additive):
-    """What a pass adds up for G nulls: sums of A parts, at the upper, then at the lower bounds."""
-
-    observed: FloatArray  # (A, 1)
-    drawn: FloatArray  # (G, 2, A, draws)
-    moments: FloatArray  # mean, variance and third central moment, (G, 2, 3, A)
-    largest: FloatArray
-    squares: FloatArray
-    impossible: IntArray  # rows whose label has probability 0, (G,)
+# What a pass adds up for G nulls, at the upper, then at the lower bounds. Sums of A parts for the
+# data, (A, 1), and for draws, (G, 2, A, draws); their mean, variance and third central moment,
+# (G, 2, 3, A); sums of the parts and of their squares, (A,); rows with impossible labels, (G,).
+IntervalSums = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +84,7 @@ class IntervalWork(Work):
     @property
     def max_rows(self) -> int:
         """Most rows in hand at a time, so that their features and draws fit into memory."""
-        numbers = max(8 * self.directions.width, 6 * DRAWS_AT_ONCE)
-        return max(MIN_CHUNK, CHUNK_BYTES // numbers)
+        return rows_within_memory(max(8 * self.directions.width, 6 * DRAWS_AT_ONCE))
 
     def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:  # noqa: ARG002
         """Sum over a chunk, with draws of its own: two label matrices for each null."""
@@ -105,14 +96,9 @@ class IntervalWork(Work):
         ends = np.where(chunk.y == 1, levels[:, 0], levels[:, 1])
         impossible = [called_impossible(chunk.y, end, chunk.weights).sum() for end in ends]
         observed, drawn = self._drawn(chunk, parts, levels)
-        sums = IntervalSums(
-            observed=observed,
-            drawn=drawn,
-            moments=_moments(parts, levels),
-            largest=parts.sum(axis=1, dtype=np.float64),
-            squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
-            impossible=np.array(impossible),
-        )
+        moments, largest = _moments(parts, levels), parts.sum(axis=1, dtype=np.float64)
+        squares = np.einsum("ai,ai->a", parts, parts, dtype=np.float64)
+        sums = observed, drawn, moments, largest, squares, np.array(impossible)
         return Summing((), lambda: sums)
 
     def _drawn(
@@ -202,17 +188,18 @@ class BoundScores:
 
 def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundScores:
     """Bring the sums of one null to one scale."""
-    high, low = (np.concatenate([sums.observed, own], axis=1) for own in sums.drawn[number])
-    at_high, at_low = sums.moments[number]
+    observed, drawn, all_moments, largest, squares, impossible = sums
+    high, low = (np.concatenate([observed, own], axis=1) for own in drawn[number])
+    at_high, at_low = all_moments[number]
     # Variances of both parts add up where means and third moments are subtracted.
     moments = directions.both_signs(at_high.T, at_low.T * [1, -1, 1])
-    largest, _ = directions.both_signs(sums.largest, -sums.largest)
+    largest, _ = directions.both_signs(largest, -largest)
     both = zip(directions.both_signs(high, low), moments, strict=True)
     up, down = (_tails(values, own, largest) for values, own in both)
     level = directions.overall
     if level is not None:
         gap = (at_high[0, level] - at_low[0, level]) / 2
-        if 2 * gap**2 < FAR_APART * sums.squares[level]:
+        if 2 * gap**2 < FAR_APART * squares[level]:
             level = None  # a law that the null allows can be near both ends of it
     if level is not None:  # neither sign says anything on the inner side of its mean
         least = max(float(_tails(own[:, :1], own, largest)[level, 0]) for own in moments)
@@ -222,7 +209,7 @@ def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundS
         tails=np.maximum(up, down),
         signs=np.where(up[:, 0] >= down[:, 0], 1, -1),
         weights=directions.weights,
-        impossible=int(sums.impossible[number]),
+        impossible=int(impossible[number]),
         level=level,
         level_tails=np.array([up[level or 0], down[level or 0]]),
     )
@@ -279,7 +266,7 @@ class IntervalRun:
         with progress_bar("drawing", amount_of_work(self.survey, (), [work]), progress) as advance:
             outcome = self.engine.run(self.survey, [], works=[work], advance=advance)
         (sums,) = outcome.works
-        for values in vars(sums).values():
+        for values in sums:
             finite(values)
         return [scores_of(self.directions, sums, k) for k in range(len(nulls))], outcome
 

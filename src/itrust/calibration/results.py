@@ -242,9 +242,6 @@ class Refusal(Result):
         told = f"{self.effective:.3g} of {self.needed:.3g} effective clusters"
         return f"<Refusal: {told}>"
 
-    def _facts(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationResult(WithFindings, WithRun):

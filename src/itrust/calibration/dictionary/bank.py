@@ -33,6 +33,11 @@ CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 BankSums = tuple[FloatArray, FloatArray, FloatArray]
 
 
+def rows_within_memory(size: int) -> int:
+    """Most rows in hand at a time that have so many bytes each."""
+    return max(MIN_CHUNK, CHUNK_BYTES // size)
+
+
 @dataclass(frozen=True, eq=False)
 class Bank(Work):
     """Entries made of features, ready for a pass over the rows."""
@@ -61,7 +66,7 @@ class Bank(Work):
     @property
     def max_rows(self) -> int:
         """Most rows in hand at a time, so that their features fit into memory."""
-        return max(MIN_CHUNK, CHUNK_BYTES // (8 * max(self.width, 1)))
+        return rows_within_memory(8 * max(self.width, 1))
 
     @property
     def width(self) -> int:

@@ -87,7 +87,8 @@ def test_draws_at_larger_sizes_are_at_least_as_large(seed, kind):
     run = IntervalRun(rows(200, seed), None, 9, seed, "auto")
     sizes = [KINDS[kind].size(share) for share in (0.0, 0.1, 0.3, 1.0)]
     _, outcome = run.run([KINDS[kind].null(size) for size in sizes])
-    both = [run.directions.both_signs(*drawn) for drawn in outcome.works[0].drawn]
+    _, drawn, *_ = outcome.works[0]
+    both = [run.directions.both_signs(*sums) for sums in drawn]
     for (up, down), (more_up, more_down) in pairwise(both):
         assert (more_up >= up - 1e-9).all()
         assert (more_down >= down - 1e-9).all()

@@ -360,36 +360,31 @@ class Roles:
             if on is not None and not isinstance(on, Iterable):
                 raise InputError(WRONG_ROLE, argument="on", value=on)
         names = (on,) if isinstance(on, str) else tuple(str(name) for name in on or ())
+        if several:
+            refuse_positive(positive)
+        classes = class_columns(known, prob) if several else {}
         roles = cls(
-            None if label is None else str(label),
-            () if several else (str(prob),),
-            (),
-            names,
-            None if weights is None else str(weights),
+            label=None if label is None else str(label),
+            prob=tuple(classes.values()) or (str(prob),),
+            classes=tuple(classes),
+            names=names,
+            weights=None if weights is None else str(weights),
+            cluster=unit_columns(cluster, known, "cluster"),
+            strata=unit_columns(strata, known, "strata"),
+            replicate_method=replicate_method,
+            positive=positive,
+            missing=checked_choice(missing, "missing", get_args(MissingRule)),
+            kinds=Kinds.of(categories, numbers, value_labels),
+            na_values=read_na_values(na_values),
+            where=None if where is None else as_condition(where),
         )
         for role, name in () if in_files else [*roles.taken, *(("on", name) for name in names)]:
             name_among(known, name, role)
         refuse_duplicates(names)
-        if several:
-            classes = class_columns(known, prob)
-            refuse_positive(positive)
-            roles = replace(roles, prob=tuple(classes.values()), classes=tuple(classes))
         replicates = replicate_columns(replicate_weights, known, roles.taken)
-        kinds = Kinds.of(categories, numbers, value_labels)
-        roles = replace(
-            roles,
-            cluster=unit_columns(cluster, known, "cluster"),
-            strata=unit_columns(strata, known, "strata"),
-            replicate_weights=tuple(replicates),
-            replicate_method=replicate_method,
-            positive=positive,
-            missing=checked_choice(missing, "missing", get_args(MissingRule)),
-            kinds=kinds,
-            na_values=read_na_values(na_values),
-            where=None if where is None else as_condition(where),
-        )
+        roles = replace(roles, replicate_weights=tuple(replicates))
         roles.refuse_two_at_once()
-        kinds.among(known)
+        roles.kinds.among(known)
         roles.selection.named(known, roles.prediction)
         return roles
 

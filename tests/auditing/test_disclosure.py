@@ -422,3 +422,60 @@ def test_no_noise_is_known_to_who_lacks_the_seed():
 
     for first, second in zip(told(one), told(other), strict=True):
         assert first != second
+
+
+def test_what_is_shown_in_full_would_tell_labels_and_is_not():
+    """Sixteen digits of a function of the labels tell many labels at once, whatever the seed."""
+    audit = it.audit(simulated(0, 400)[0], draws=99, rng=0, charts=False).disclosed(10, seed=7)
+    facts = audit.to_dict()
+    told = [own["pvalue"] for own in facts["validation"]["statistics"] if own["pvalue"] is not None]
+    assert told
+    assert all(float(f"{p:.2g}") == pytest.approx(p, rel=1e-9) for p in told)
+    assert float(f"{facts['test']['score']:.3g}") == facts["test"]["score"]
+    assert "seed" not in repr(audit.withheld)
+
+
+def test_all_ways_to_write_a_mean_carry_one_noise():
+    x = {"age": np.arange(300.0), "region": np.repeat(["s", "t"], 150)}
+    sample = it.Sample(np.tile([0, 1, 1], 100), np.full(300, 0.6), x)
+    names = [
+        'mean(age | region == "s")',
+        'mean(age + 0 | region != "t")',
+        "mean(2 * age | age < 150)",
+    ]
+    tasks = it.audit(sample, names, draws=99, rng=0, charts=False).disclosed(10, seed=3).tasks
+    shown = [task.from_labels for task in tasks]
+    assert shown[1] == pytest.approx(shown[0], rel=1e-9)
+    assert shown[2] == pytest.approx(2 * shown[0], rel=1e-9)
+
+
+def test_a_grade_is_its_group():
+    rng = np.random.default_rng(0)
+    region = rng.choice(["e", "w"], 400)
+    sample = it.Sample(rng.random(400) < 0.4, np.full(400, 0.4), {"region": region})
+    audit = it.audit(sample, draws=99, rng=0, grades="region").disclosed(10, seed=3)
+    groups = {group.name: group for group in audit.diagnosis.groups}
+    for grade in audit.validation.grades:
+        group = groups[f"region = {grade.name}"]
+        assert (grade.rows, grade.observed) == (group.rows, pytest.approx(group.observed))
+
+
+def test_an_error_names_no_level_of_few_rows():
+    rng = np.random.default_rng(0)
+    region = np.array(["QUOKKA", *rng.choice(["s", "t"], 399)])
+    y = np.r_[0, rng.random(399) < 0.5]
+    sample = it.Sample(y, np.r_[0.4, rng.uniform(0.2, 0.8, 399)], {"region": region})
+    with pytest.raises(it.InputError, match="a level that few rows have") as error:
+        it.audit(sample, ["coef(region['t'] ; region against 's')"], draws=99, rng=0)
+    assert "QUOKKA" not in str(error.value)
+
+
+def test_two_disclosed_audits_are_compared_in_two_digits():
+    settings = {"draws": 99, "charts": False}
+    one, two = (
+        it.audit(it.simulate.survey(500, rng=k).sample, rng=k, **settings).disclosed(10, seed=5)
+        for k in range(2)
+    )
+    for change in it.drift(one, two).changes:
+        if change.reason is None:
+            assert float(f"{change.stderr:.2g}") == change.stderr

@@ -115,3 +115,8 @@ def test_a_perfect_model_makes_no_leak_of_its_covariate():
 
 def test_few_rows_are_not_refused():
     assert it.Sample(Y[:30], P[:30], {"same": Y[:30]}).n == 30
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_nothing_tells_labels_that_are_all_the_same(label):
+    assert "tells" not in told("age", np.round(40 + 50 * NOISE), y=np.full(400, label))

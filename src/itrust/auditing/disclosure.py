@@ -82,7 +82,7 @@ OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, Dictionary, LocalBia
 NOTES = frozenset({"notes", "assumption_warnings", "warnings"})
 SCORES = frozenset({"accuracy", "brier", "log_loss", "ece", "smooth_ece"})
 COUNTS = frozenset({"impossible", "certain", "contrary", "outside", "at_edge"})
-NUMBERS = SCORES | COUNTS | {"mce", "statistic", "hoeffding_bound"}
+NUMBERS = SCORES | COUNTS | {"mce", "score", "statistic", "hoeffding_bound"}
 HIDDEN = object()  # in place of what is not shown
 FEW = "(few rows)"  # in place of the name of a level
 NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
@@ -110,7 +110,7 @@ class Withheld(WithFacts):
     """
 
     min_cell: int
-    seed: int | None
+    seed: int | None = field(repr=False)
     total: int
     findings: int
     tasks: int
@@ -561,7 +561,11 @@ class _Walk:
             exact = own.value, own.lower, own.upper
             told = self.everyone.interval(exact, value, marks=[1.0], what=own.name)
             ends = dict(zip(ends, map(short, told), strict=True))
-        return replace(own, value=value, **ends)
+        pvalues: dict[str, Any] = {
+            name: told if told is None else self.chance(told)
+            for name, told in (("pvalue", own.pvalue), ("exact_pvalue", own.exact_pvalue))
+        }
+        return replace(own, value=value, **ends, **pvalues)
 
     @_shown.register(Validation)
     def _(self, own: Validation) -> Any:
@@ -573,7 +577,10 @@ class _Walk:
     def _(self, own: Grade) -> Any:
         if own.rows < self.least:
             return HIDDEN
+        inside = self._graded(own.name)
         cell = self.set_of(own.rows, own.predicted, own.observed)
+        if inside is not None:  # the same rows may be a group
+            cell = self.keys.cell(inside, own.rows)
         observed = cell.rate(own.observed)
         pvalues: dict[str, Any] = {
             name: self.chance(value)
@@ -583,6 +590,15 @@ class _Walk:
         predicted, events = cell.predicted(own.predicted), round(observed * cell.count)
         numbers: dict[str, Any] = {"rows": cell.count, "observed": observed, "predicted": predicted}
         return replace(own, **numbers, events=events, **pvalues)
+
+    def _graded(self, name: str) -> BoolArray | None:
+        """The rows at hand with a grade, where grades are levels of a covariate."""
+        graded = self.audit.validation and self.audit.validation.graded_by
+        for column in self.audit.sample.columns:
+            levels = [str(level) for level in column.levels] if column.name == graded else []
+            if name in levels:
+                return np.asarray(column.values == levels.index(name))
+        return None
 
     @_shown.register(DecisionPoint)
     def _(self, own: DecisionPoint) -> Any:

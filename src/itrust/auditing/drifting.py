@@ -18,7 +18,7 @@ import numpy as np
 from itrust._core import InputError, Result, WithFacts, checked_alpha, listed
 from itrust.auditing.comparison import LOSSES, loss_error
 from itrust.bias import GroupBias
-from itrust.data import Predicate, Sample
+from itrust.data import Predicate, Sample, short, short_pvalue
 from itrust.tasks import (
     LabelLaw,
     LabelledTask,
@@ -256,14 +256,24 @@ def drift(
     changes = [*_overall(*sides), *_groups(*sides), *_numbers(*sides)]
     alone = [_names_of(one) - _names_of(other) for one, other in ((first, second), (second, first))]
     family = sum(part.reason is None for part in changes)
+    adjusted = [_adjusted(part, alpha, family) for part in changes]
+    if any(audit.withheld is not None for audit in sides):
+        adjusted = [_about(part, alpha) for part in adjusted]
     return Drift(
-        tuple(_adjusted(part, alpha, family) for part in changes),
+        tuple(adjusted),
         (first.n, second.n),
         called,
         alpha,
         same_model,
         *(tuple(sorted(own)) for own in alone),
     )
+
+
+def _about(change: Change, alpha: float) -> Change:
+    """A change in two digits: more of them would tell what disclosure control took out."""
+    told = {n: short(v, 2) for n, v in vars(change).items() if isinstance(v, float)}
+    told |= {n: short_pvalue(getattr(change, n), alpha) for n in ("unadjusted_pvalue", "pvalue")}
+    return replace(change, **told)  # type: ignore[arg-type]
 
 
 def _refuse_unlike(first: Audit, second: Audit) -> None:

@@ -490,6 +490,8 @@ def _leaks(whole: ResidualRows, *, repeated: bool) -> Iterator[tuple[object, str
 def _foretells_labels(rows: ResidualRows, codes: IntArray, by_value: bool) -> bool:
     """Whether rows with the same value, or with the next ones, tell a row's label nearly surely."""
     y = rows.sample.y[rows.numbers]
+    if y.min() == y.max():  # nothing foretells what is always the same
+        return False
     squares = float(((y - rows.sample.p[rows.numbers]) ** 2).sum())
     few = int(codes.max()) + 1 <= FEW_VALUES
     if y.size < MIN_ROWS or squares < MIN_SQUARES or (by_value and not few):

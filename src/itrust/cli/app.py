@@ -39,12 +39,12 @@ from itrust.cli.settings import Settings, current_settings
 START = """
 Start here:
   itrust demo
-  itrust audit homes.csv --label owner --prob p --on income,race
+  itrust audit homes.csv --label owner --prob p --on age,region
 """
 AUDIT_EXAMPLES = """
 Examples:
-  itrust audit homes.csv --label owner --prob p --on income,race
-  itrust audit homes.csv --on all --task 'mean(age | race == "b")'
+  itrust audit homes.csv --label owner --prob p --on age,region
+  itrust audit homes.csv --on all --task 'mean(age | region == "south")'
   itrust audit runs/ --label y --prob forest --prob logit --on age
   itrust audit homes.parquet --on age --report page.html --gate
   zcat homes.csv.gz | itrust audit - --on age --json - | jq .pvalue

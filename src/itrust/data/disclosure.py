@@ -49,13 +49,12 @@ class Cell:
         return cls(round(rows), _number("|".join([f"{rows:.10g}", *told])))
 
     def unit(self, what: object) -> float:
-        """A number in [-1, 1] with mean 0, more often near 0: of this set and what is shown of it.
+        """A number in [-1, 1], none likelier than others: of this set and what is shown of it.
 
         >>> -1 <= Cell(10, 7).unit("rate") == Cell(10, 7).unit("rate") <= 1
         True
         """
-        words = _number(f"{self.key} {what}").to_bytes(8, "little")
-        return float(np.frombuffer(words, "<u2").sum()) / (2 * 65_535) - 1
+        return _number(f"{self.key} {what}") / 2**63 - 1
 
     @property
     def count(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import BoolArray, InputError
+from itrust._core import BoolArray, FloatArray, InputError
 from itrust.data import LABELS, PREDICTIONS, Cell, CellKeys, short_pvalue
 from itrust.tasks.bias import TaskResult
 from itrust.tasks.estimated import Estimate, TaskEstimate
@@ -160,8 +160,14 @@ class ShownNumbers:
             return value, noisy, share * cell.reach
         largest = float(np.abs(found.influence).max()) * self.keys.share
         most = share * cell.reach / max(cell.heaviest, 1.0) * max(cell.rows, 1) * largest
-        noisy = value + most * cell.unit(f"{kind} {leaf}")
+        noisy = value + most * cell.unit(f"{kind} {self._content(found.influence)}")
         return value, min(max(noisy, 0.0), 1.0) if leaf.is_rate else noisy, most
+
+    def _content(self, influence: FloatArray) -> str:
+        """What a number is made of: the same for all ways to write it, up to unit and sign."""
+        shares = np.asarray(influence).reshape(len(self.keys.words), -1).sum(axis=1)
+        largest = float(np.abs(shares).max()) or 1.0
+        return f"{abs(float(self.keys.words / 2.0**64 @ shares)) / largest:.6g}"
 
 
 def _moved(way: Estimate, cell: Cell, name: str, noise: TaskNoise) -> Estimate:

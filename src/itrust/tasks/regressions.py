@@ -39,6 +39,7 @@ from itrust.tasks.terms import (
 )
 from itrust.terms import Link, RegressionRows, RegressionSums, fit_glm, is_flat
 
+NAMED = 10  # rows that a level has at least, if an error names it and tells of its labels
 SETTLED = 1e-9  # a step so short, in standard deviations of the columns, is the last one
 FEW_EACH = 0.5  # labels that count as one: ten are few, so five a coefficient are
 MIN_ROWS, MIN_LABELS = 5, 2  # for every coefficient: rows, and labels of the rarer kind
@@ -523,9 +524,9 @@ def without_solution(
         for k, column in enumerate(frame.columns):
             own = values[:, k] != 0
             if 0 < own.sum() < own.size and not s[own].any():
-                return _no_solution(
-                    coefficient, f"no row with {column} is positive, so the log of its mean is none"
-                )
+                named = f"with {column}" if own.sum() >= NAMED else "of a level that few rows have"
+                why = f"no row {named} is positive, so the log of its mean is none"
+                return _no_solution(coefficient, why)
         return _no_solution(
             coefficient, f"no finite coefficients make the means of these {what}; take another link"
         )
@@ -535,6 +536,9 @@ def without_solution(
         if few == 2 and 0 < own.sum() < own.size:
             for part, said in ((own, f"with {column}"), (~own, f"without {column}")):
                 if np.ptp(s[part]) == 0 and s[part][0] in (0.0, 1.0):
+                    if part.sum() < NAMED:  # whose labels the sentence would tell
+                        why = "a level that few rows have tells them, so a coefficient is infinite"
+                        return _no_solution(coefficient, why)
                     every = "all" if s[part][0] else "none"
                     return _no_solution(
                         coefficient,

@@ -271,9 +271,10 @@ def drift(
 
 def _about(change: Change, alpha: float) -> Change:
     """A change in two digits: more of them would tell what disclosure control took out."""
-    told = {n: short(v, 2) for n, v in vars(change).items() if isinstance(v, float)}
+    values = vars(change).items()
+    told: dict[str, Any] = {n: short(v, 2) for n, v in values if isinstance(v, float)}
     told |= {n: short_pvalue(getattr(change, n), alpha) for n in ("unadjusted_pvalue", "pvalue")}
-    return replace(change, **told)  # type: ignore[arg-type]
+    return replace(change, **told)
 
 
 def _refuse_unlike(first: Audit, second: Audit) -> None:

@@ -86,7 +86,7 @@ UNKNOWN = "how small a bias would have been seen is not known"
 MAX_GROUPS, MAX_NAMES, MAX_CLASSES = 8, 12, 60
 MAX_EVIDENCE = 5  # in the message of an assertion
 MAX_OF_CLASSES = 5  # findings, places and pairs of several classes
-CLASS_HEAD = ("", "class", "rows", "predicted", "observed", "bias", "interval", "p")
+CLASS_HEAD = ("", "class", "rows", "predicted", "observed", "bias", "interval", "p of its test")
 TASKS = (
     "intervals and p-values of your numbers hold for all of them at once; their bias: with labels "
     "- with probabilities"

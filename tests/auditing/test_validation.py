@@ -144,9 +144,9 @@ def test_the_decision_curve_shows_no_exact_rows_and_nothing_of_few(calibrated):
     exact = {(own.rows, own.true_positives) for own in whole}
     for before, own in zip(whole, told, strict=True):
         assert isinstance(own, DecisionPoint)
-        assert (own.rows == 0) == (before.rows < 100)
+        assert (own.rows == 0) == (before.rows < 20)
         assert own.rows == 0 or (own.rows, own.true_positives) not in exact
-        assert abs(own.rows - before.rows) <= 4 or before.rows < 100
+        assert abs(own.rows - before.rows) <= 4 or before.rows < 20
         assert abs(own.net_benefit - before.net_benefit) < 0.02 or before.rows < 100
 
 

@@ -426,8 +426,10 @@ def test_no_noise_is_known_to_who_lacks_the_seed():
 
 def test_what_is_shown_in_full_would_tell_labels_and_is_not():
     """Sixteen digits of a function of the labels tell many labels at once, whatever the seed."""
-    audit = it.audit(simulated(0, 400)[0], draws=99, rng=0, charts=False).disclosed(10, seed=7)
+    whole = it.audit(simulated(0, 400)[0], draws=99, rng=0, charts=False)
+    audit = whole.disclosed(10, seed=7)
     facts = audit.to_dict()
+    assert audit.test.pvalue == whole.test.pvalue == facts["pvalue"]
     told = [own["pvalue"] for own in facts["validation"]["statistics"] if own["pvalue"] is not None]
     assert told
     assert all(float(f"{p:.2g}") == pytest.approx(p, rel=1e-9) for p in told)
@@ -442,11 +444,13 @@ def test_all_ways_to_write_a_mean_carry_one_noise():
         'mean(age | region == "s")',
         'mean(age + 0 | region != "t")',
         "mean(2 * age | age < 150)",
+        "mean(0 - age | age < 150)",
     ]
     tasks = it.audit(sample, names, draws=99, rng=0, charts=False).disclosed(10, seed=3).tasks
     shown = [task.from_labels for task in tasks]
     assert shown[1] == pytest.approx(shown[0], rel=1e-9)
     assert shown[2] == pytest.approx(2 * shown[0], rel=1e-9)
+    assert shown[3] == pytest.approx(-shown[0], rel=1e-9)  # half the difference is not the mean
 
 
 def test_a_grade_is_its_group():

@@ -27,7 +27,7 @@ from itrust._core import (
 from itrust.auditing.arguments import Tasks, asked_of, refuse_binary_settings
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
-from itrust.auditing.disclosure import Withheld, disclosed
+from itrust.auditing.disclosure import Withheld, disclosed, short_scores
 from itrust.auditing.measuring import (
     AuditDraws,
     measured_by_design,
@@ -325,6 +325,17 @@ class Audit(Result):
             calls the largest `min_cell` counts.
         """
         return self if min_cell is None else disclosed(self, min_cell, seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            As its JSON schema says; see `itrust.auditing.json_schema`.
+        """
+        facts = super().to_dict()
+        return facts if self.withheld is None else dict(short_scores(facts))
 
     def _facts(self) -> dict[str, Any]:
         from itrust.render import (

@@ -50,6 +50,7 @@ from itrust.calibration import (
     Validation,
     ValidationStatistic,
     ValidationTable,
+    grade_name,
 )
 from itrust.data import (
     LABELS,
@@ -82,7 +83,7 @@ OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, Dictionary, LocalBia
 NOTES = frozenset({"notes", "assumption_warnings", "warnings"})
 SCORES = frozenset({"accuracy", "brier", "log_loss", "ece", "smooth_ece"})
 COUNTS = frozenset({"impossible", "certain", "contrary", "outside", "at_edge"})
-NUMBERS = SCORES | COUNTS | {"mce", "score", "statistic", "hoeffding_bound"}
+NUMBERS = SCORES | COUNTS | {"mce", "statistic", "hoeffding_bound"}
 HIDDEN = object()  # in place of what is not shown
 FEW = "(few rows)"  # in place of the name of a level
 NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
@@ -142,6 +143,18 @@ def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:
         ),
     )
     return replace(shown, withheld=withheld, whole=whole)
+
+
+def short_scores(facts: Any) -> Any:
+    """Facts with scores of tests in three digits: more would tell labels."""
+    if isinstance(facts, list):
+        return [short_scores(part) for part in facts]
+    if not isinstance(facts, dict):
+        return facts
+    return {
+        name: short(part) if name == "score" and isinstance(part, float) else short_scores(part)
+        for name, part in facts.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -578,8 +591,9 @@ class _Walk:
         if own.rows < self.least:
             return HIDDEN
         inside = self._graded(own.name)
-        cell = self.set_of(own.rows, own.predicted, own.observed)
-        if inside is not None:  # the same rows may be a group
+        if inside is None:
+            cell = self.set_of(own.rows, own.predicted, own.observed)
+        else:  # the same rows may be a group
             cell = self.keys.cell(inside, own.rows)
         observed = cell.rate(own.observed)
         pvalues: dict[str, Any] = {
@@ -595,9 +609,10 @@ class _Walk:
         """The rows at hand with a grade, where grades are levels of a covariate."""
         graded = self.audit.validation and self.audit.validation.graded_by
         for column in self.audit.sample.columns:
-            levels = [str(level) for level in column.levels] if column.name == graded else []
-            if name in levels:
-                return np.asarray(column.values == levels.index(name))
+            for value in np.unique(column.values) if column.name == graded else ():
+                if grade_name(column, value) == name:
+                    same = column.missing if value != value else column.values == value
+                    return np.asarray(same)
         return None
 
     @_shown.register(DecisionPoint)

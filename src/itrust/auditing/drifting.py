@@ -273,6 +273,7 @@ def _about(change: Change, alpha: float) -> Change:
     """A change in two digits: more of them would tell what disclosure control took out."""
     values = vars(change).items()
     told: dict[str, Any] = {n: short(v, 2) for n, v in values if isinstance(v, float)}
+    told["second"] = told["first"] + short(change.second - change.first, 2)
     told |= {n: short_pvalue(getattr(change, n), alpha) for n in ("unadjusted_pvalue", "pvalue")}
     return replace(change, **told)
 

@@ -80,4 +80,5 @@ from itrust.calibration.validation import Grade as Grade
 from itrust.calibration.validation import Validation as Validation
 from itrust.calibration.validation import ValidationStatistic as ValidationStatistic
 from itrust.calibration.validation import ValidationTable as ValidationTable
+from itrust.calibration.validation import grade_name as grade_name
 from itrust.calibration.validation import refuse_many_grades as refuse_many_grades

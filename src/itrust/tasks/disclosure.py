@@ -160,14 +160,16 @@ class ShownNumbers:
             return value, noisy, share * cell.reach
         largest = float(np.abs(found.influence).max()) * self.keys.share
         most = share * cell.reach / max(cell.heaviest, 1.0) * max(cell.rows, 1) * largest
-        noisy = value + most * cell.unit(f"{kind} {self._content(found.influence)}")
+        content, sign = self._content(found.influence)
+        noisy = value + sign * most * cell.unit(f"{kind} {content}")
         return value, min(max(noisy, 0.0), 1.0) if leaf.is_rate else noisy, most
 
-    def _content(self, influence: FloatArray) -> str:
-        """What a number is made of: the same for all ways to write it, up to unit and sign."""
+    def _content(self, influence: FloatArray) -> tuple[str, float]:
+        """What a number is made of, the same for all ways and units to write it, and its sign."""
         shares = np.asarray(influence).reshape(len(self.keys.words), -1).sum(axis=1)
         largest = float(np.abs(shares).max()) or 1.0
-        return f"{abs(float(self.keys.words / 2.0**64 @ shares)) / largest:.6g}"
+        size = float(self.keys.words / 2.0**64 @ shares) / largest
+        return f"{abs(size):.6g}", math.copysign(1.0, size)
 
 
 def _moved(way: Estimate, cell: Cell, name: str, noise: TaskNoise) -> Estimate:

@@ -15,6 +15,7 @@ from itrust.calibration.validation.statistics import validated as validated
 from itrust.calibration.validation.statistics import validation as validation
 from itrust.calibration.validation.tally import Partition as Partition
 from itrust.calibration.validation.tally import TallySums as TallySums
+from itrust.calibration.validation.tally import grade_name as grade_name
 from itrust.calibration.validation.tally import read_grades as read_grades
 from itrust.calibration.validation.tally import refuse_many_grades as refuse_many_grades
 from itrust.calibration.validation.tally import tallied as tallied

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binomtest, norm
 
 import itrust as it
-from itrust.calibration.assumptions import residual_autocorrelation
+from itrust.calibration import residual_autocorrelation
 from itrust.data import blocks
 
 

@@ -198,7 +198,7 @@ def test_patterns_and_folders_of_settings_do_not_lead_out_by_links(named, tmp_pa
         (b"title = 0x" + b"f" * 9000, "title must be text, not a number of very many digits"),
         (b"on = " + b"[" * 5000, "cannot be read: it is nested too deeply"),
         (b"on = " + b"{a=" * 5000, "cannot be read: it is nested too deeply"),
-        (b"seed = 1" + b" " * MAX_BYTES, "holds more than 65,536 bytes, too many"),
+        (b"seed = 1" + b" " * MAX_BYTES, "holds more than 32,768 bytes, too many"),
         (b"alpha = nan", "--alpha takes a number, not nan"),
         (b"alpha = 1e400", "--alpha takes a number, not inf"),
         (b"alpha = 2024-01-31", "alpha must be a number, not datetime.date"),

@@ -25,7 +25,7 @@ WITHOUT = "none"  # in place of a file
 REPOSITORY = (".git", ".hg")
 ROOT_USER = 0
 HAS_OWNERS = hasattr(os, "geteuid")  # not so on Windows
-MAX_BYTES = 2**16  # dotted keys take the parser of TOML the square of their parts
+MAX_BYTES = 2**15  # dotted keys take the parser of TOML the square of their parts
 CURE = (
     "so its settings are not used; name it with --settings if you trust it, or go without any by \
 --settings none"

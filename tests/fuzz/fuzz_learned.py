@@ -3,6 +3,7 @@
 import json
 import random
 import warnings
+from copy import deepcopy
 
 import numpy as np
 
@@ -88,9 +89,9 @@ def changed(rng: random.Random, facts) -> str:
         if kind == 0:
             del holder[last]
         elif kind == 1 and isinstance(holder, list):
-            holder.insert(last, holder[last])
+            holder.insert(last, deepcopy(holder[last]))
         elif kind == 2 and isinstance(holder, dict):
-            holder[rng.choice(("extra", "slope", "", "\ud800"))] = holder[last]
+            holder[rng.choice(("extra", "slope", "", "\ud800"))] = deepcopy(holder[last])
         elif kind == 3 and isinstance(holder[last], list) and holder[last]:
             rng.shuffle(holder[last])
         elif kind == 4 and isinstance(holder[last], float | int):
@@ -99,7 +100,7 @@ def changed(rng: random.Random, facts) -> str:
             said = rng.choice(LITERALS)
             holder[last] = json.loads(SAID)
         else:
-            holder[last] = rng.choice(ABSURD)
+            holder[last] = deepcopy(rng.choice(ABSURD))
     text = json.dumps(facts)
     return text if said is None else text.replace(SAID, said)
 

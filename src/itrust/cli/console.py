@@ -9,7 +9,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import ContextVar
 from typing import TextIO
 
@@ -100,9 +100,9 @@ def results() -> TextIO:
 @contextmanager
 def nothing_but_results() -> Iterator[None]:
     """Let what libraries print go to standard error; warnings of ours stand in the result."""
-    token = _results.set(sys.stdout)
-    try:
-        with redirect_stdout(sys.stderr or io.StringIO()), warnings.catch_warnings():
+    token, errors = _results.set(sys.stdout), sys.stderr or io.StringIO()
+    try:  # old NumPy wants a standard error where that is closed, too
+        with redirect_stdout(errors), redirect_stderr(errors), warnings.catch_warnings():
             warnings.simplefilter("ignore", AssumptionWarning)
             warnings.simplefilter("ignore", ApproximationWarning)
             yield

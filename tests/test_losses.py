@@ -1,24 +1,21 @@
-"""Penalties by hand, by double loops, by finite differences; the regression trained with them."""
+"""Penalties by hand, by double loops, by finite differences; table 2, which is trained by them."""
 
-import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import itrust as it
+import table2
 from itrust.kernels import RBF, Constant, LocalKernel
 
 torch = pytest.importorskip("torch")  # an extra; the oldest supported versions are tested without
 
-from itrust.losses import KLCE, MMCE, MMD, PenalisedLogisticRegression  # noqa: E402
+from itrust.losses import KLCE, MMCE, MMD  # noqa: E402
 
 PENALTIES = [
     MMCE(),
@@ -295,10 +292,16 @@ def standardised(X):
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
+def trained(penalty, X, y, x, **settings):
+    """Probabilities by the regression of the study."""
+    slopes, offset = table2.trained(penalty, standardised(X), y, x, **settings)
+    return expit(standardised(X) @ slopes + offset)
+
+
 @pytest.mark.parametrize(
     ("penalty", "compared_by"),
     [
-        (MMCE(), lambda X: None),  # noqa: ARG005
+        (MMCE(), standardised),
         (MMD(bandwidth=1.0, biased=True), standardised),
         (KLCE(prob_width=0.3, x_width=0.3, biased=True), lambda X: X[:, :1]),
     ],
@@ -308,24 +311,19 @@ def standardised(X):
 def test_training_lowers_the_penalty(penalty, compared_by):
     """On all rows at once, where the optimum cannot have a larger penalty than that without."""
     X, y = survey()
-    settings = dict(strength=20.0, epochs=120, batch=len(y), rate=0.05)
-    plain = PenalisedLogisticRegression(**settings).fit(X, y)
-    trained = PenalisedLogisticRegression(penalty, **settings).fit(X, y, covariates=X[:, :1])
+    x, settings = compared_by(X), dict(strength=20.0, epochs=120, batch=len(y), rate=0.05)
     before, after = (
-        value(penalty, y, model.predict_proba(X)[:, 1], compared_by(X))
-        for model in (plain, trained)
+        value(penalty, y, trained(own, X, y, x, **settings), x) for own in (None, penalty)
     )
     assert 0 <= after < 0.9 * before
 
 
 def test_mini_batches_lower_the_penalty():
     X, y = survey()
-    penalty = KLCE(prob_width=0.3, x_width=0.3)
+    penalty, x = KLCE(prob_width=0.3, x_width=0.3), X[:, :1]
     settings = dict(strength=20.0, epochs=30, batch=32, rate=0.02)
-    plain = PenalisedLogisticRegression(**settings).fit(X, y)
-    trained = PenalisedLogisticRegression(penalty, **settings).fit(X, y, covariates=X[:, :1])
     before, after = (
-        value(penalty, y, model.predict_proba(X)[:, 1], X[:, :1]) for model in (plain, trained)
+        value(penalty, y, trained(own, X, y, x, **settings), x) for own in (None, penalty)
     )
     assert after < 0.9 * before
 
@@ -334,94 +332,25 @@ def test_without_penalty_it_is_logistic_regression():
     from sklearn.linear_model import LogisticRegression
 
     X, y = survey()
-    found = PenalisedLogisticRegression(epochs=200, batch=300, rate=0.05).fit(X, y)
-    expected = LogisticRegression(C=np.inf).fit(X, y)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-2)
-    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=5e-3)
-    assert (np.diff(found.objective_[-10:]) <= 1e-6).all()
+    found = trained(None, X, y, X, epochs=200, batch=300, rate=0.05)
+    expected = LogisticRegression(C=np.inf).fit(X, y).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(found, expected, atol=5e-3)
 
 
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
-    X, y = survey(100)
-    model = PenalisedLogisticRegression(KLCE(), epochs=3, random_state=5)
+    X, y = survey(97)  # the last row joins the batch before it
     threads = torch.get_num_threads()
     fitted = []
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
             torch.manual_seed(number)  # the global generator has no part in it
-            fitted.append(clone(model).fit(X, y, covariates=X))
+            fitted.append(trained(KLCE(), X, y, X, epochs=3, seed=5))
             assert torch.get_num_threads() == number
     finally:
         torch.set_num_threads(threads)
-    assert fitted[0].coef_.tobytes() == fitted[1].coef_.tobytes()
-    assert fitted[0].intercept_.tobytes() == fitted[1].intercept_.tobytes()
-    other = clone(model).set_params(random_state=6).fit(X, y, covariates=X)
-    assert (other.coef_ != fitted[0].coef_).any()
-
-
-def test_clones_pickles_and_settings():
-    X, y = survey(60)
-    model = PenalisedLogisticRegression(KLCE(x_width=[1.0, 5.0]), epochs=2)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    copy.fit(X, y, covariates=X)
-    assert not hasattr(model, "coef_")
-    kept = pickle.loads(pickle.dumps(copy))
-    assert (kept.predict_proba(X) == copy.predict_proba(X)).all()
-    assert {type(v).__module__.partition(".")[0] for v in vars(copy).values()} <= {
-        "builtins",
-        "numpy",
-        "itrust",
-    }
-
-
-def test_it_behaves_as_scikit_learn_asks():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some checks bring odd data, and warn of it
-        check_estimator(PenalisedLogisticRegression(epochs=20))
-
-
-def test_labels_of_any_kind_and_a_last_batch_of_one_row():
-    X, y = survey(33)
-    named = np.where(y, "yes", "no")
-    model = PenalisedLogisticRegression(MMCE(), epochs=2).fit(X, named)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert set(model.predict(X)) <= {"no", "yes"}
-    assert (model.predict(X) == model.classes_[model.predict_proba(X).argmax(axis=1)]).all()
-
-
-def test_a_constant_column_has_no_say():
-    X, y = survey(60)
-    wide = np.column_stack([X, np.full(60, 0.1)])
-    model = PenalisedLogisticRegression(epochs=3).fit(wide, y)
-    assert np.isfinite(model.coef_).all()
-    assert np.isfinite(model.predict_proba(wide)).all()
-
-
-@pytest.mark.parametrize(
-    ("given_settings", "change", "told"),
-    [
-        ({}, dict(y=np.ones(40, dtype=int)), "y has one class only, 1; two are needed"),
-        ({}, dict(y=np.arange(40) % 3), "Only binary classification is supported; y has 0, 1, 2"),
-        ({}, dict(y=[0, 1]), "y has 2 rows, but X has 40 rows"),
-        ({}, dict(y=None), "y is None"),
-        ({}, dict(X=np.full((40, 2), np.nan)), "Input X contains NaN"),
-        ({}, dict(covariates=np.zeros((3, 1))), "covariates have 3 rows, but X has 40 rows"),
-        ({}, dict(covariates=np.full((40, 1), np.inf)), "Input covariates contains infinity"),
-        (dict(penalty=KLCE()), {}, r"fit\(X, y, covariates=...\)"),
-        (dict(penalty="mmce"), {}, "must be one of itrust.losses, such as MMCE"),
-        (dict(epochs=0), {}, "epochs must be a whole number of at least 1, not 0"),
-        (dict(batch=1), {}, "batch must be a whole number of at least 2, not 1"),
-        (dict(rate=0.0), {}, "rate must be a number above 0, not 0.0"),
-        (dict(strength=-1), {}, "strength must be a number above 0, not -1"),
-        (dict(random_state=-1), {}, "random_state must be a whole number of at least 0, not -1"),
-    ],
-)
-def test_bad_input_to_the_regression_is_refused_in_one_sentence(given_settings, change, told):
-    X, y = survey(40)
-    with pytest.raises(ValueError, match=told):  # scikit-learn's own, or ours
-        PenalisedLogisticRegression(**given_settings).fit(**(dict(X=X, y=y) | change))
+    assert fitted[0].tobytes() == fitted[1].tobytes()
+    assert (trained(KLCE(), X, y, X, epochs=3, seed=6) != fitted[0]).any()
 
 
 WITHOUT_TORCH = """

@@ -1,4 +1,4 @@
-"""Calibration errors as penalties for training with torch; a logistic regression that uses them.
+"""Calibration errors as penalties for training with torch.
 
 A penalty is a small value that is called with the probability of the positive class, the labels
 and, where it compares rows, their covariates. It gives a scalar tensor to be added to the loss of
@@ -8,26 +8,13 @@ any torch model, on all rows or on mini-batches. Residuals are e = y - p, as eve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from itrust._core import (
-    AnyArray,
-    FloatArray,
-    InputError,
-    checked_count,
-    checked_positive,
-    counted,
-    listed,
-)
+from itrust._core import InputError, checked_positive, counted
 
 try:
     import torch
@@ -38,7 +25,6 @@ __all__ = [
     "KLCE",
     "MMCE",
     "MMD",
-    "PenalisedLogisticRegression",
     "Penalty",
 ]
 __dir__ = __all__.copy  # what tab completion offers
@@ -50,15 +36,7 @@ ROUNDING = 1e-12
 
 
 class Penalty(ABC):
-    """What a model pays for being miscalibrated: a scalar, differentiable in `prob`.
-
-    Attributes
-    ----------
-    reads_inputs : bool
-        Whether an estimator hands over all its inputs as `x`, instead of the covariates.
-    """
-
-    reads_inputs: ClassVar[bool] = False
+    """What a model pays for being miscalibrated: a scalar, differentiable in `prob`."""
 
     def __call__(self, prob: torch.Tensor, y: Any, x: Any = None) -> torch.Tensor:
         """Compute the penalty of some rows.
@@ -192,7 +170,6 @@ class MMD(Penalty):
     bandwidth: float = 25.0
     label_bandwidth: float = 1.0
     biased: bool = False
-    reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checked_positive(self.bandwidth, "bandwidth")
@@ -269,8 +246,8 @@ class KLCE(Penalty):
     def _covariate_squares(self, x: torch.Tensor | None) -> torch.Tensor:
         if x is None:
             raise InputError(
-                "KLCE compares rows by covariates; pass them as x (fit(X, y, covariates=...) in an "
-                "estimator), or leave them out with x_width=None",
+                "KLCE compares rows by covariates; pass them as x, or leave them out with "
+                "x_width=None",
                 argument="x",
             )
         widths = self.x_width if isinstance(self.x_width, tuple) else (self.x_width,) * x.shape[1]
@@ -278,227 +255,6 @@ class KLCE(Penalty):
             told = counted(len(widths), "width"), counted(x.shape[1], "column")
             raise InputError(f"x_width has {told[0]} for {told[1]} of x")
         return _squared_distances(x / torch.tensor(widths, dtype=x.dtype, device=x.device))
-
-
-class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Logistic regression by Adam on cross entropy + strength * penalty, in mini-batches.
-
-    Softmax over two logits of the standardised inputs, as in Table 2 of Vashistha and Farahi,
-    in double precision. With the same `random_state`, coefficients agree to the last bit. Cost
-    O(epochs * n * (batch + d)).
-
-    Parameters
-    ----------
-    penalty : Penalty, optional
-        `MMCE()`, `MMD()` (on all standardised inputs) or `KLCE()` (on `covariates`); default: none.
-    strength : float
-        Weight of the penalty.
-    epochs : int
-        Number of passes over the rows.
-    batch : int
-        Number of rows of a step.
-    rate : float
-        Adam's learning rate.
-    random_state : int
-        Seed of the first coefficients and the order of the rows; the name is scikit-learn's.
-
-    Attributes
-    ----------
-    classes_ : (2,) array
-        The two labels, sorted; the second one is positive.
-    coef_ : (1, d) array of float
-        In units of the inputs: log odds = X @ coef_.T + intercept_.
-    intercept_ : (1,) array of float
-        Log odds where all inputs are 0.
-    objective_ : (epochs,) array of float
-        Mean of the objective over the steps of each epoch.
-    n_features_in_ : int
-        Number of columns of X in the fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(-2, 2, 40)[:, None]
-    >>> y = X[:, 0] + np.tile([-1.0, 0.0, 1.0, 0.0], 10) > 0
-    >>> model = PenalisedLogisticRegression(MMCE(), epochs=50).fit(X, y)
-    >>> model.predict_proba([[-2.0], [2.0]]).round(2)
-    array([[0.84, 0.16],
-           [0.13, 0.87]])
-    """
-
-    def __init__(
-        self,
-        penalty: Penalty | None = None,
-        strength: float = 0.7,
-        epochs: int = 100,
-        batch: int = 32,
-        rate: float = 0.01,
-        random_state: int = 0,
-    ) -> None:
-        self.penalty = penalty
-        self.strength = strength
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, covariates: Any = None) -> PenalisedLogisticRegression:
-        """Train the model.
-
-        Parameters
-        ----------
-        X : (n, d) array or frame
-            The inputs, numbers without missing values.
-        y : (n,) array
-            Labels of two values.
-        covariates : (n, k) array or frame, optional
-            What `KLCE` compares rows by; the other penalties do without.
-
-        Returns
-        -------
-        PenalisedLogisticRegression
-            The object itself, fitted.
-        """
-        self._check_settings()
-        inputs = _matrix("X", X)
-        classes, codes = _two_classes(y, len(inputs))
-        mean, scale = inputs.mean(axis=0), inputs.std(axis=0)
-        scale = np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)  # a constant column stays 0
-        standardised = torch.from_numpy((inputs - mean) / scale)
-        x = self._compared_by(standardised, covariates)
-        with _one_thread():
-            slopes, offset, objective = self._trained(standardised, torch.from_numpy(codes), x)
-        if not (np.isfinite(slopes).all() and np.isfinite(offset)):
-            raise InputError(
-                "training diverged; take a rate below {value}", argument="rate", value=self.rate
-            )
-        self.classes_ = classes
-        self.n_features_in_ = inputs.shape[1]
-        self.coef_: FloatArray = (slopes / scale)[None, :]
-        self.intercept_: FloatArray = np.array([offset - self.coef_[0] @ mean])
-        self.objective_ = objective
-        return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Compute the log odds of the positive class.
-
-        Parameters
-        ----------
-        X : (n, d) array or frame
-            Inputs, as in `fit`.
-
-        Returns
-        -------
-        (n,) array of float
-            Above 0 where the positive class is the more probable one.
-        """
-        check_is_fitted(self)
-        inputs = _matrix("X", X)
-        if inputs.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        odds: FloatArray = inputs @ self.coef_[0] + self.intercept_[0]
-        return odds
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Predict the probabilities of both classes.
-
-        Parameters
-        ----------
-        X : (n, d) array or frame
-            The inputs of n rows. They are in the units of `fit`, which standardised them by
-            itself.
-
-        Returns
-        -------
-        (n, 2) array of float
-            One column for each of `classes_`.
-        """
-        odds = self.decision_function(X)
-        return np.column_stack([expit(-odds), expit(odds)])
-
-    def predict(self, X: Any) -> AnyArray:
-        """Predict the more probable class of each row.
-
-        Parameters
-        ----------
-        X : (n, d) array or frame
-            What `predict_proba` takes; a row where both classes are as probable gets the first
-            one, because the log odds have to be above 0 for the second: see
-            `decision_function`.
-
-        Returns
-        -------
-        (n,) array
-            Values of `classes_`.
-        """
-        positive = self.decision_function(X) > 0
-        chosen: AnyArray = self.classes_[positive.astype(int)]
-        return chosen
-
-    def _trained(
-        self, inputs: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None
-    ) -> tuple[FloatArray, float, FloatArray]:
-        """Slopes (d,) and offset of the log odds, and the objective by epoch."""
-        generator = torch.Generator().manual_seed(int(self.random_state))
-        n, d = inputs.shape
-        reach = d**-0.5  # the range of torch's own linear layers
-        weight, bias = (
-            (
-                (2 * torch.rand(shape, generator=generator, dtype=inputs.dtype) - 1) * reach
-            ).requires_grad_()
-            for shape in ((2, d), (2,))
-        )
-        optimizer = torch.optim.Adam([weight, bias], lr=self.rate, fused=True)
-        objective = np.empty(self.epochs)
-        for epoch in range(self.epochs):
-            losses = []
-            for rows in _batches(torch.randperm(n, generator=generator), self.batch):
-                logits = inputs[rows] @ weight.T + bias
-                loss = torch.nn.functional.cross_entropy(logits, y[rows])
-                if self.penalty is not None:
-                    prob = torch.softmax(logits, dim=1)[:, 1]
-                    beside = None if x is None else x[rows]
-                    loss = loss + self.strength * self.penalty(prob, y[rows], beside)
-                optimizer.zero_grad()
-                torch.autograd.backward(loss)
-                optimizer.step()
-                losses.append(loss.detach())
-            objective[epoch] = float(torch.stack(losses).mean())
-        with torch.no_grad():
-            return (weight[1] - weight[0]).numpy(), float(bias[1] - bias[0]), objective
-
-    def _compared_by(self, inputs: torch.Tensor, covariates: Any) -> torch.Tensor | None:
-        """What the penalty takes as `x`, for all rows."""
-        if self.penalty is not None and self.penalty.reads_inputs:
-            return inputs
-        if covariates is None:
-            return None
-        beside = torch.from_numpy(_matrix("covariates", covariates))
-        if len(beside) != len(inputs):
-            told = counted(len(beside), "row"), counted(len(inputs), "row")
-            raise InputError(f"covariates have {told[0]}, but X has {told[1]}")
-        return beside
-
-    def _check_settings(self) -> None:
-        if self.penalty is not None and not isinstance(self.penalty, Penalty):
-            raise InputError(
-                "{argument} must be one of itrust.losses, such as MMCE(), or None, not {value}",
-                argument="penalty",
-                value=self.penalty,
-            )
-        for name, least in (("epochs", 1), ("batch", 2), ("random_state", 0)):
-            checked_count(getattr(self, name), name, at_least=least)
-        checked_positive(self.rate, "rate")
-        if self.strength != 0:
-            checked_positive(self.strength, "strength")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _pair_mean(residuals: torch.Tensor, gram: torch.Tensor, biased: bool) -> torch.Tensor:
@@ -518,25 +274,6 @@ def _squared_distances(x: torch.Tensor) -> torch.Tensor:
 def _root(square: torch.Tensor) -> torch.Tensor:
     line = square.clamp(min=0) / ROUNDING**0.5
     return torch.where(square > ROUNDING, square.clamp(min=ROUNDING).sqrt(), line)
-
-
-def _batches(order: torch.Tensor, size: int) -> Iterator[torch.Tensor]:
-    """Consecutive parts of `size` rows; a single row at the end joins the part before it."""
-    n = order.numel()
-    starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
-    for start, stop in zip(starts, [*starts[1:], n], strict=True):
-        yield order[start:stop]
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums of a mini-batch take no part of a second core, and their order must not vary."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _checked_prob(prob: object) -> torch.Tensor:
@@ -585,27 +322,3 @@ def _refuse_rows(
             value=float(values[row]),
             hint=None if hint is None else f"pass logits {hint}",
         )
-
-
-def _matrix(name: str, values: Any) -> FloatArray:
-    """Finite numbers, (n, d), as scikit-learn checks them."""
-    checked: FloatArray = check_array(values, dtype=np.float64, order="C", input_name=name)
-    return checked
-
-
-def _two_classes(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
-    """The two labels, sorted, and each row's position among them."""
-    if y is None:
-        raise InputError("fit requires y to be passed, but the target y is None", argument="y")
-    labels = column_or_1d(y, warn=True)
-    check_classification_targets(labels)
-    classes, codes = np.unique(labels, return_inverse=True)
-    if labels.size != n:
-        problem = f"y has {counted(labels.size, 'row')}, but X has {counted(n, 'row')}"
-    elif classes.size == 1:
-        problem = f"y has one class only, {listed(classes.tolist())}; two are needed"
-    elif classes.size > 2:
-        problem = f"Only binary classification is supported; y has {listed(classes.tolist())}"
-    else:
-        return classes, codes.astype(np.int64)
-    raise InputError(problem, argument="y")

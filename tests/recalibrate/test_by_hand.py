@@ -219,8 +219,8 @@ def test_multicalibration_by_hand():
     y = [1] * 9 + [0] + [0] * 9 + [1]
     sample = it.Sample(y, [0.5] * 20, {"g": ["a"] * 10 + ["b"] * 10})
     fix = Multicalibration(alpha=0.1, bins=10, min_rows=1).fit(sample)
-    assert [(patch.cells, patch.bin) for patch in fix.patches_] == [((0,), 5), ((1,), 5)]
-    assert [patch.shift for patch in fix.patches_] == pytest.approx([0.4, -0.4])
+    assert [patch[1:3] for patch in fix.patches_] == [((0,), 5), ((1,), 5)]
+    assert [patch[3] for patch in fix.patches_] == pytest.approx([0.4, -0.4])
     assert fix.converged_
     assert fix.sweeps_ == 2  # one that patches, one that finds nothing
     np.testing.assert_allclose(
@@ -295,7 +295,7 @@ def test_proportional_multicalibration_by_hand():
     y = [1, 0, 0, 0, 0] * 5 + [1, 1, 1, 1, 0] * 5
     sample = it.Sample(y, [0.16] * 25 + [0.76] * 25)
     fix = ProportionalMulticalibration(alpha=0.1).fit(sample)
-    assert [(patch.bin, patch.shift) for patch in fix.patches_] == [(1, pytest.approx(0.04))]
+    assert [patch[2:] for patch in fix.patches_] == [(1, pytest.approx(0.04))]
     np.testing.assert_allclose(fix.predict([0.16, 0.76]), [0.2, 0.76])
     assert not ProportionalMulticalibration(alpha=0.1, rho=0.5).fit(sample).patches_  # .04 < .05
     half = ProportionalMulticalibration(alpha=0.1, eta=0.5, max_sweeps=1).fit(sample)

@@ -84,6 +84,7 @@ def test_methods_of_the_prediction_alone_learn_from_all_of_many_rows(
     monkeypatch.setattr(rows, "MAX_ROWS", 1_200)
     gathered = made(name).fit(source)
     assert gathered.n_rows_ == gathered.n_available_ == whole.n_rows_
+    assert getattr(gathered, "edge_", None) == getattr(whole, "edge_", None)
     grid = np.linspace(0.011, 0.991, 197)
     assert gathered.predict(grid) == pytest.approx(whole.predict(grid), abs=1e-5)
 
@@ -94,16 +95,14 @@ def test_cells_hold_the_weights_and_means_of_their_rows(p, seed):
     p = np.array(p)
     drawn = np.random.default_rng(seed)
     y, w = drawn.integers(0, 2, p.size).astype(float), drawn.uniform(0.1, 2, p.size)
-    cells = rows._Cells()
-    cells.add([(y[:1], p[:1], w[:1]), (y[1:], p[1:], w[1:])])
-    found = cells.predictions((0, 1))
+    sums = rows._sums(y[:1], p[:1], w[:1]) + rows._sums(y[1:], p[1:], w[1:])
+    labels, means, weights = rows._of_cells(sums, p.size)
     w = w * p.size / w.sum()
     for label in (0, 1):
-        assert found.w[found.codes == label].sum() == pytest.approx(w[y == label].sum())
-    assert found.w @ found.p == pytest.approx(w @ p)
-    assert found.edge == rows.edge_of(p[:, None])
-    near = np.abs(found.p - p).min(axis=1)  # every cell lies at its rows
-    assert (near <= 2e-4 * np.minimum(found.p, 1 - found.p)[:, 0] + 2e-9).all()
+        assert weights[labels == label].sum() == pytest.approx(w[y == label].sum())
+    assert weights @ means == pytest.approx(w @ p)
+    near = np.abs(means[:, None] - p).min(axis=1)  # every cell lies at its rows
+    assert (near <= 2e-4 * np.minimum(means, 1 - means) + 2e-9).all()
 
 
 def test_cells_are_half_a_million_at_most_and_follow_the_order_on_each_side():

@@ -7,9 +7,9 @@ several classes together is learned of each class against the rest.
 from __future__ import annotations
 
 import json
+import math
 import re
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -27,6 +27,7 @@ from itrust._core import (
     Maybe,
     Record,
     Subject,
+    Text,
     listed,
     mended_by,
     plain,
@@ -79,33 +80,35 @@ NEW_COLUMN = "p_recalibrated"
 Given = TypeVar("Given", bound=Rows | FileRows)
 
 
-def one_of(methods: Iterable[type[Recalibrator]], value: Any, place: str) -> type[Recalibrator]:
-    """Which of some methods a record names."""
-    known = {method.__name__: method for method in methods}
-    name = value.get("method") if isinstance(value, Mapping) else None
-    if not isinstance(name, str) or name not in known:
-        unfit(f"{place}.method", f"must be one of {', '.join(known)}")
-    return known[name]
+class SavedMethod(EntryShape):
+    """One of some methods by their names: what it has learned, or its settings alone."""
 
-
-class SavedFit(EntryShape):
-    """A fitted method, one of some by their names."""
-
-    def __init__(self, *methods: type[Recalibrator]) -> None:
-        self.methods = methods  # none: any for two labels
+    def __init__(self, *methods: type[Recalibrator], fitted: bool = True) -> None:
+        self.methods, self.fitted = methods, fitted  # no method: any for two labels
 
     def read(self, value: Any, place: str) -> Recalibrator:
-        """Give the method, fitted."""
+        """Give the method."""
         from itrust.recalibrate.methods import METHODS
 
-        return one_of(self.methods or METHODS.values(), value, place)._read(value, place)
+        known = {method.__name__: method for method in self.methods or METHODS.values()}
+        name = value.get("method") if isinstance(value, Mapping) else None
+        if not isinstance(name, str) or name not in known:
+            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+        method = known[name]
+        if self.fitted:
+            return method._read(value, place)
+        entries = {"method": Text(), "settings": Record(method._SETTINGS)}
+        return method(**Record(entries).read(value, place)["settings"])
 
     def write(self, value: Recalibrator) -> dict[str, Any]:
         """Give the record."""
-        return value.to_dict()
+        if self.fitted:
+            return value.to_dict()
+        settings = Record(value._SETTINGS).write(value.get_params(deep=False))
+        return {"method": type(value).__name__, "settings": settings}
 
 
-FITS: Record = Record({"fits": tuple_of(Maybe(SavedFit()), at_least=1)})
+FITS: Record = Record({"fits": tuple_of(Maybe(SavedMethod()), at_least=1)})
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
@@ -146,6 +149,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     prob_: str | None = None
     classes_: tuple[Any, ...] | None = None
     fits_: tuple[Recalibrator | None, ...] | None = None
+    _classes_at_once: ClassVar[float] = math.inf  # the fewest that are not each learned apart
     _seconds: ClassVar[float] = 1.0  # that fitting takes on many rows, about
     _SETTINGS: ClassVar[Mapping[str, EntryShape]] = {}  # what a file may say of each parameter
     _LEARNED: ClassVar[Record]  # and of what was learned
@@ -210,7 +214,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 argument="sample",
                 details={"name": type(self).__name__},
             )
-        apart = several and not self._learns_together(len(rows.source.classes))
+        apart = several and len(rows.source.classes) < self._classes_at_once
         if self.reads_covariates or apart:
             self._begin(rows.sample, rows.available)
         else:
@@ -250,11 +254,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         self.n_rows_, self.n_available_ = rows.n, available
 
     # --- several classes, each against the rest ---------------------------------------------------
-
-    @classmethod
-    def _learns_together(cls, classes: int) -> bool:  # noqa: ARG003
-        """Whether so many classes are learned at once, and not each against the rest."""
-        return False
 
     def _for_each(self) -> Recalibrator:
         """What is fitted to one class against the rest."""
@@ -507,13 +506,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     # --- what a method is -----------------------------------------------------------------------
 
-    @abstractmethod
     def _fit(self, rows: Any) -> None:
         """Fill the fitted attributes; from `Rows`, or from `Predictions` without covariates."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _predict(self, rows: Rows) -> FloatArray:
         """Map checked rows to probabilities, (n, K)."""
+        raise NotImplementedError
 
     def _distance(self, rows: Rows) -> FloatArray:
         """How far rows lie from the calibration rows, (n,); most methods do not know."""
@@ -593,7 +592,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             setattr(made, attribute, entries[name])
         if classes is not None:
             made.classes_ = classes
-        if classes is not None and not cls._learns_together(len(classes)):
+        if classes is not None and len(classes) < cls._classes_at_once:
             made._restore_fits(entries["learned"]["fits"])
         else:
             made._restore(entries["learned"])
@@ -602,7 +601,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _shape(cls, classes: tuple[Any, ...] | None) -> Record:
         """What a file of this method may say, of two labels or of these classes."""
-        together = classes is None or cls._learns_together(len(classes))
+        together = classes is None or len(classes) >= cls._classes_at_once
         learned, of_classes = cls._LEARNED if together else FITS, classes is not None
         return whole_record(cls.__name__, cls._SETTINGS, learned, of_classes or cls.for_classes)
 

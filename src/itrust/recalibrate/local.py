@@ -32,7 +32,7 @@ from itrust._core import (
 from itrust.calibration import klce_test
 from itrust.data import Column, Points, Rows, Sample
 from itrust.engines import available_threads, one_blas_thread, ordered_map
-from itrust.recalibrate.base import Recalibrator, SavedFit, refuse_unless_positive
+from itrust.recalibrate.base import Recalibrator, SavedMethod, refuse_unless_positive
 from itrust.recalibrate.features import BASIS, MAX_FEATURES, Basis
 from itrust.recalibrate.rows import (
     MIN_TO_FOLD,
@@ -269,6 +269,7 @@ class Local(Recalibrator):
     """
 
     reads_covariates = True
+    _classes_at_once = 3
     _seconds = 20.0
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {
         "alpha": SHARE,
@@ -285,7 +286,7 @@ class Local(Recalibrator):
             "needed": SHARE,
             "clusters": Maybe(COUNT),
             "map": Maybe(
-                SavedFit(*dict.fromkeys(type(own) for own in (*MAPS, *CLASS_MAPS) if own))
+                SavedMethod(*dict.fromkeys(type(own) for own in (*MAPS, *CLASS_MAPS) if own))
             ),
             "corrections": tuple_of(CORRECTION, at_most=1_000),
             "supports": tuple_of(SUPPORT, at_least=1),
@@ -305,10 +306,6 @@ class Local(Recalibrator):
     ) -> None:
         self.alpha, self.rounds, self.features = alpha, rounds, features
         self.widths, self.ridges, self.draws, self.rng = widths, ridges, draws, rng
-
-    @classmethod
-    def _learns_together(cls, classes: int) -> bool:
-        return classes > 2
 
     def _fit(self, rows: Rows) -> None:
         self.edge_ = edge_of(rows.predictions)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from itrust._core import EntryShape, InputError, Maybe, Record, Text, json_of, mended_by
-from itrust.data import Rows
-from itrust.recalibrate.base import FITS, Recalibrator, one_of
+from itrust._core import EntryShape, InputError, Maybe, json_of, mended_by
+from itrust.recalibrate.base import FITS, Recalibrator, SavedMethod
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
@@ -46,21 +45,6 @@ CLASS_METHODS: dict[str, type[Recalibrator]] = {
 }
 
 
-class _SavedMethod(EntryShape):
-    """A method for two labels and its settings, not fitted."""
-
-    def read(self, value: Any, place: str) -> Recalibrator:
-        """Give the method."""
-        method = one_of(METHODS.values(), value, place)
-        entries = {"method": Text(), "settings": Record(method._SETTINGS)}
-        return method(**Record(entries).read(value, place)["settings"])
-
-    def write(self, value: Recalibrator) -> dict[str, Any]:
-        """Give the record."""
-        settings = Record(value._SETTINGS).write(value.get_params(deep=False))
-        return {"method": type(value).__name__, "settings": settings}
-
-
 class OneVsRest(Recalibrator):
     """One class against the rest, by any method for two labels; rows are divided by their sums.
 
@@ -91,7 +75,7 @@ class OneVsRest(Recalibrator):
     array([[0.8, 0.2, 0. ]])
     """
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"method": Maybe(_SavedMethod())}
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"method": Maybe(SavedMethod(fitted=False))}
     _LEARNED = FITS
     for_classes = True
 
@@ -121,12 +105,6 @@ class OneVsRest(Recalibrator):
                 value=self.method,
             )
         self._for_each()._check_settings()
-
-    def _fit(self, rows: Rows) -> None:
-        raise NotImplementedError  # classes are learned one by one
-
-    def _predict(self, rows: Rows) -> Any:
-        raise NotImplementedError
 
 
 def load(path: str | Path) -> Recalibrator:

@@ -7,11 +7,9 @@ difference. The shifts are kept, and replayed on new rows.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +39,8 @@ from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.saved import COUNT, FLAG, POSITION, PROBABILITY, SHARE
 from itrust.terms import COLUMN_LEVELS, frequent_values
 
+COUNTS = ("min_rows", "bins", "parts", "crossings", "max_sweeps")
+SHARED: dict[str, EntryShape] = {"alpha": SHARE, "gamma": SHARE, **dict.fromkeys(COUNTS, COUNT)}
 MAX_PATCHES = 1_000_000
 MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
 EDGES = Numbers(Number(-LARGEST_FLOAT, LARGEST_FLOAT), apart=True)
@@ -90,6 +90,7 @@ class Cells:
 
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]  # a cell of each of some columns; none: all rows
+Patch = tuple[tuple[int, ...], tuple[int, ...], int, float]  # a group, a bin, and the shift there
 
 
 def _members(group: Group, codes: Sequence[IntArray]) -> IntArray:
@@ -100,16 +101,6 @@ def _members(group: Group, codes: Sequence[IntArray]) -> IntArray:
     return np.flatnonzero(inside)
 
 
-@dataclass(frozen=True)
-class Patch:
-    """A shift of the predictions of one group that lie in one bin."""
-
-    columns: tuple[int, ...]
-    cells: tuple[int, ...]
-    bin: int
-    shift: float
-
-
 CELLS = Record(
     {
         "name": Text(),
@@ -118,167 +109,10 @@ CELLS = Record(
     },
     make=Cells,
 )
-PATCH = Made(
-    ListWith((tuple_of(POSITION), tuple_of(POSITION), POSITION, Number(-1, 1))),
-    lambda own: Patch(*own),
-    attrgetter("columns", "cells", "bin", "shift"),
-)
+PATCH = ListWith((tuple_of(POSITION), tuple_of(POSITION), POSITION, Number(-1, 1)))
 
 
-class Patching(Recalibrator):
-    """What both forms share."""
-
-    reads_covariates = True
-    _seconds = 4.0
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {
-        "alpha": SHARE,
-        "gamma": SHARE,
-        **dict.fromkeys(("min_rows", "bins", "parts", "crossings", "max_sweeps"), COUNT),
-    }
-    _LEARNED = Record(
-        {
-            "cells": ListOf(CELLS),
-            "patches": ListOf(PATCH, at_most=MAX_PATCHES),
-            "sweeps": POSITION,
-            "converged": FLAG,
-            "levels": Numbers(PROBABILITY),
-        }
-    )
-
-    def __init__(
-        self,
-        alpha: float,
-        gamma: float,
-        min_rows: int,
-        bins: int,
-        parts: int,
-        crossings: int,
-        max_sweeps: int,
-    ) -> None:
-        self.alpha, self.gamma, self.min_rows = alpha, gamma, min_rows
-        self.bins, self.parts, self.crossings = bins, parts, crossings
-        self.max_sweeps = max_sweeps
-
-    def _fit(self, rows: Rows) -> None:
-        self.cells_ = [Cells.of(column, self.parts) for column in rows.columns]
-        codes = self._codes(rows.points)
-        y, w, p = rows.y, rows.weights_or_ones, rows.p.copy()
-        self.patches_: list[Patch] = []
-        self.sweeps_, self.converged_ = 0, False
-        pairs = [(group, _members(group, codes)) for group in self._groups(codes)]
-        pairs = [(group, rows) for group, rows in pairs if w[rows].sum() >= self.gamma * w.sum()]
-        while not self.converged_ and self.sweeps_ < self.max_sweeps:
-            before = len(self.patches_)
-            for group, members in pairs:
-                self._patch_group(group, members, y, w, p)
-            self.sweeps_ += 1
-            self.converged_ = len(self.patches_) == before
-        self.levels_ = self._averaged(p, w)
-
-    def _patch_group(
-        self, group: Group, rows: IntArray, y: FloatArray, w: FloatArray, p: FloatArray
-    ) -> None:
-        mass = float(w[rows].sum())
-        for number in range(self.bins):
-            inside = rows[self._bin(p[rows]) == number]
-            weight = float(w[inside].sum())
-            if inside.size < self.min_rows or weight < self.alpha / self.bins * mass:
-                continue
-            rate = float(w[inside] @ y[inside]) / weight
-            gap = rate - float(w[inside] @ p[inside]) / weight
-            if abs(gap) > self._tolerance(rate):
-                shift = self._step() * gap
-                p[inside] = np.clip(p[inside] + shift, 0.0, 1.0)
-                self.patches_.append(Patch(*group, number, shift))
-
-    def _bin(self, p: FloatArray) -> IntArray:
-        """Bins of width 1 / bins, closed on the left, the last one on both sides."""
-        return np.minimum((p * self.bins + 1e-12).astype(np.int64), self.bins - 1)
-
-    def _averaged(self, p: FloatArray, w: FloatArray) -> FloatArray:
-        """Mean prediction of every bin; the middle of an empty one."""
-        codes = self._bin(p)
-        mass, total = (np.bincount(codes, v, minlength=self.bins) for v in (w, w * p))
-        middle = (np.arange(self.bins) + 0.5) / self.bins
-        return np.divide(total, mass, out=middle, where=mass > 0)
-
-    def _codes(self, points: Points) -> list[IntArray]:
-        columns = {column.name: column for column in points.columns}
-        codes = [cells.codes(columns[cells.name]) for cells in self.cells_]
-        return codes or [np.zeros(len(points), dtype=np.int64)]
-
-    def _groups(self, codes: Sequence[IntArray]) -> Iterator[Group]:
-        """All rows, every cell that holds rows, then crossings of two columns and more."""
-        yield (), ()
-        for order in range(1, min(self.crossings, len(self.cells_)) + 1):
-            for columns in combinations(range(len(self.cells_)), order):
-                stacked = np.column_stack([codes[column] for column in columns])
-                for cells in np.unique(stacked[(stacked >= 0).all(axis=1)], axis=0):
-                    yield columns, tuple(int(cell) for cell in cells)
-
-    def _predict(self, rows: Rows) -> FloatArray:
-        codes, p = self._codes(rows.points), rows.p.copy()
-        members: dict[Group, IntArray] = {}
-        remembered = 0
-        for patch in self.patches_:
-            group = patch.columns, patch.cells
-            if group not in members:
-                if remembered > MAX_MEMBERS:
-                    members, remembered = {}, 0
-                members[group] = _members(group, codes)
-                remembered += members[group].size
-            inside = members[group]
-            here = inside[self._bin(p[inside]) == patch.bin]
-            p[here] = np.clip(p[here] + patch.shift, 0.0, 1.0)
-        return self._finished(p)[:, None]
-
-    def _finished(self, p: FloatArray) -> FloatArray:
-        return p
-
-    def _refuse_misfit(self) -> None:
-        self._refuse_odd_cells()
-        for at, patch in enumerate(self.patches_):
-            self._refuse_odd_patch(patch, inside("learned.patches", at))
-        same_size("learned.levels", self.levels_.size, "settings.bins", self.bins)
-
-    def _refuse_odd_cells(self) -> None:
-        """Refuse cells that are not those of the columns."""
-        if [cells.name for cells in self.cells_] != list(self.columns_):
-            unfit("learned.cells", "must have the names of columns, in the same order")
-        for at, cells in enumerate(self.cells_):
-            place, kind = inside("learned.cells", at), self.columns_[cells.name]
-            if kind == "category" and cells.edges:
-                unfit(f"{place}.edges", "must be empty: the column is a category")
-            if kind != "category" and not all(type(v) in (int, float) for v in cells.levels):
-                unfit(f"{place}.levels", f"must be numbers: the column is a {kind}")
-
-    def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
-        """Refuse a patch of a cell or a bin that there is not."""
-        columns, cells = patch.columns, patch.cells
-        places = [inside(place, at) for at in range(3)]
-        same_size(places[1], len(cells), places[0], len(columns))
-        if any(column >= len(self.cells_) for column in columns):
-            unfit(places[0], f"must be positions below {len(self.cells_)}, one for each column")
-        if any(cell >= self.cells_[c].number for c, cell in zip(columns, cells, strict=True)):
-            unfit(places[1], "names a cell that its column does not have")
-        if patch.bin >= self.bins:
-            unfit(places[2], f"must be below settings.bins, {self.bins:,}, not {patch.bin:,}")
-
-    def _check_settings(self) -> None:
-        checked_share(self.alpha, "alpha")
-        checked_share(self.gamma, "gamma", one=True)
-        for name in ("min_rows", "bins", "parts", "crossings", "max_sweeps"):
-            checked_count(getattr(self, name), name)
-
-    @abstractmethod
-    def _tolerance(self, rate: float) -> float:
-        """Largest distance between mean label and mean prediction that is left alone."""
-
-    def _step(self) -> float:
-        return 1.0
-
-
-class Multicalibration(Patching):
+class Multicalibration(Recalibrator):
     """Multicalibration (Hebert-Johnson, Kim, Reingold and Rothblum 2018), on finite groups.
 
     Bins of width lambda = 1 / bins. Groups hold at least gamma of all rows. A category S_v, rows of
@@ -314,8 +148,8 @@ class Multicalibration(Patching):
         Whether the last round had nothing to shift.
     sweeps_ : int
         Number of rounds that were made.
-    patches_ : list of Patch
-        The shifts, in order.
+    patches_ : list of tuple
+        The shifts, in order: columns and cells of the group, the bin and the shift.
     levels_ : (bins,) array of float
         Mean prediction of every bin after all shifts.
 
@@ -327,7 +161,19 @@ class Multicalibration(Patching):
     True
     """
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**Patching._SETTINGS, "discretised": FLAG}
+    discretised: bool
+    reads_covariates = True
+    _seconds = 4.0
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**SHARED, "discretised": FLAG}
+    _LEARNED = Record(
+        {
+            "cells": ListOf(CELLS),
+            "patches": ListOf(PATCH, at_most=MAX_PATCHES),
+            "sweeps": POSITION,
+            "converged": FLAG,
+            "levels": Numbers(PROBABILITY),
+        }
+    )
 
     def __init__(
         self,
@@ -340,17 +186,127 @@ class Multicalibration(Patching):
         discretised: bool = False,
         max_sweeps: int = 100,
     ) -> None:
-        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps)
-        self.discretised = discretised
+        self.alpha, self.gamma, self.min_rows = alpha, gamma, min_rows
+        self.bins, self.parts, self.crossings = bins, parts, crossings
+        self.discretised, self.max_sweeps = discretised, max_sweeps
+
+    def _fit(self, rows: Rows) -> None:
+        self.cells_ = [Cells.of(column, self.parts) for column in rows.columns]
+        codes = self._codes(rows.points)
+        y, w, p = rows.y, rows.weights_or_ones, rows.p.copy()
+        self.patches_: list[Patch] = []
+        self.sweeps_, self.converged_ = 0, False
+        pairs = [(group, _members(group, codes)) for group in self._groups(codes)]
+        pairs = [(group, rows) for group, rows in pairs if w[rows].sum() >= self.gamma * w.sum()]
+        while not self.converged_ and self.sweeps_ < self.max_sweeps:
+            before = len(self.patches_)
+            for group, members in pairs:
+                self._patch_group(group, members, y, w, p)
+            self.sweeps_ += 1
+            self.converged_ = len(self.patches_) == before
+        self.levels_ = self._averaged(p, w)
+
+    def _patch_group(
+        self, group: Group, rows: IntArray, y: FloatArray, w: FloatArray, p: FloatArray
+    ) -> None:
+        mass = float(w[rows].sum())
+        for number in range(self.bins):
+            inside = rows[self._bin(p[rows]) == number]
+            weight = float(w[inside].sum())
+            if inside.size < self.min_rows or weight < self.alpha / self.bins * mass:
+                continue
+            rate = float(w[inside] @ y[inside]) / weight
+            gap = rate - float(w[inside] @ p[inside]) / weight
+            if abs(gap) > self._tolerance(rate):
+                shift = self._step() * gap
+                p[inside] = np.clip(p[inside] + shift, 0.0, 1.0)
+                self.patches_.append((*group, number, shift))
+
+    def _bin(self, p: FloatArray) -> IntArray:
+        """Bins of width 1 / bins, closed on the left, the last one on both sides."""
+        return np.minimum((p * self.bins + 1e-12).astype(np.int64), self.bins - 1)
+
+    def _averaged(self, p: FloatArray, w: FloatArray) -> FloatArray:
+        """Mean prediction of every bin; the middle of an empty one."""
+        codes = self._bin(p)
+        mass, total = (np.bincount(codes, v, minlength=self.bins) for v in (w, w * p))
+        middle = (np.arange(self.bins) + 0.5) / self.bins
+        return np.divide(total, mass, out=middle, where=mass > 0)
+
+    def _codes(self, points: Points) -> list[IntArray]:
+        columns = {column.name: column for column in points.columns}
+        codes = [cells.codes(columns[cells.name]) for cells in self.cells_]
+        return codes or [np.zeros(len(points), dtype=np.int64)]
+
+    def _groups(self, codes: Sequence[IntArray]) -> Iterator[Group]:
+        """All rows, every cell that holds rows, then crossings of two columns and more."""
+        yield (), ()
+        for order in range(1, min(self.crossings, len(self.cells_)) + 1):
+            for columns in combinations(range(len(self.cells_)), order):
+                stacked = np.column_stack([codes[column] for column in columns])
+                for cells in np.unique(stacked[(stacked >= 0).all(axis=1)], axis=0):
+                    yield columns, tuple(int(cell) for cell in cells)
+
+    def _predict(self, rows: Rows) -> FloatArray:
+        codes, p = self._codes(rows.points), rows.p.copy()
+        members: dict[Group, IntArray] = {}
+        remembered = 0
+        for columns, cells, number, shift in self.patches_:
+            group = columns, cells
+            if group not in members:
+                if remembered > MAX_MEMBERS:
+                    members, remembered = {}, 0
+                members[group] = _members(group, codes)
+                remembered += members[group].size
+            inside = members[group]
+            here = inside[self._bin(p[inside]) == number]
+            p[here] = np.clip(p[here] + shift, 0.0, 1.0)
+        return (self.levels_[self._bin(p)] if self.discretised else p)[:, None]
+
+    def _refuse_misfit(self) -> None:
+        self._refuse_odd_cells()
+        for at, patch in enumerate(self.patches_):
+            self._refuse_odd_patch(patch, inside("learned.patches", at))
+        same_size("learned.levels", self.levels_.size, "settings.bins", self.bins)
+
+    def _refuse_odd_cells(self) -> None:
+        """Refuse cells that are not those of the columns."""
+        if [cells.name for cells in self.cells_] != list(self.columns_):
+            unfit("learned.cells", "must have the names of columns, in the same order")
+        for at, cells in enumerate(self.cells_):
+            place, kind = inside("learned.cells", at), self.columns_[cells.name]
+            if kind == "category" and cells.edges:
+                unfit(f"{place}.edges", "must be empty: the column is a category")
+            if kind != "category" and not all(type(v) in (int, float) for v in cells.levels):
+                unfit(f"{place}.levels", f"must be numbers: the column is a {kind}")
+
+    def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
+        """Refuse a patch of a cell or a bin that there is not."""
+        columns, cells, number, _ = patch
+        places = [inside(place, at) for at in range(3)]
+        same_size(places[1], len(cells), places[0], len(columns))
+        if any(column >= len(self.cells_) for column in columns):
+            unfit(places[0], f"must be positions below {len(self.cells_)}, one for each column")
+        if any(cell >= self.cells_[c].number for c, cell in zip(columns, cells, strict=True)):
+            unfit(places[1], "names a cell that its column does not have")
+        if number >= self.bins:
+            unfit(places[2], f"must be below settings.bins, {self.bins:,}, not {number:,}")
+
+    def _check_settings(self) -> None:
+        checked_share(self.alpha, "alpha")
+        checked_share(self.gamma, "gamma", one=True)
+        for name in COUNTS:
+            checked_count(getattr(self, name), name)
 
     def _tolerance(self, rate: float) -> float:  # noqa: ARG002
+        """Largest distance between mean label and mean prediction that is left alone."""
         return self.alpha
 
-    def _finished(self, p: FloatArray) -> FloatArray:
-        return self.levels_[self._bin(p)] if self.discretised else p
+    def _step(self) -> float:
+        return 1.0
 
 
-class ProportionalMulticalibration(Patching):
+class ProportionalMulticalibration(Multicalibration):
     """Proportional multicalibration (La Cava, Lett and Wan 2023), on finite groups.
 
     As multicalibration, but the distance between mean label and mean prediction may be at most
@@ -373,8 +329,8 @@ class ProportionalMulticalibration(Patching):
 
     Attributes
     ----------
-    patches_ : list of Patch
-        The shifts, in the order in which they are applied.
+    patches_ : list of tuple
+        The shifts, as in `Multicalibration`, in the order in which they are applied.
     converged_ : bool
         Whether no category was left to shift, after `sweeps_` rounds of at most `max_sweeps`.
     sweeps_ : int
@@ -388,7 +344,8 @@ class ProportionalMulticalibration(Patching):
     13
     """
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**Patching._SETTINGS, "rho": SHARE, "eta": SHARE}
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**SHARED, "rho": SHARE, "eta": SHARE}
+    discretised = False
 
     def __init__(
         self,
@@ -402,8 +359,9 @@ class ProportionalMulticalibration(Patching):
         crossings: int = 2,
         max_sweeps: int = 100,
     ) -> None:
-        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps)
-        self.rho, self.eta = rho, eta
+        self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
+        self.min_rows, self.bins, self.parts = min_rows, bins, parts
+        self.crossings, self.max_sweeps = crossings, max_sweeps
 
     def _check_settings(self) -> None:
         super()._check_settings()

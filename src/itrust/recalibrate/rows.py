@@ -11,7 +11,7 @@ with logarithms that are softmaxed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -271,16 +271,19 @@ def unseen(amount: float) -> None:
 def _gathered(scan: Scan, advance: Advance) -> Predictions:
     """Labels and predictions of all rows of a scan, in one pass."""
     few: list[Triple] = []
-    cells: _Cells | None = None
-    rows = 0
+    sums: FloatArray | None = None
+    rows, nearest, certain = 0, np.inf, False
     others: set[Any] = set()
     for chunk in scan.chunks(CHUNK_ROWS):
-        few.append(_counted(chunk))
-        rows += few[-1][0].size
+        y, p, w = _counted(chunk)
+        few.append((y, p, w))
+        rows += y.size
         others |= chunk.other_labels
+        distance, some_certain = _nearest(p[:, None])
+        nearest, certain = min(nearest, distance), certain or some_certain
         if rows > MAX_ROWS:
-            cells = cells or _Cells()
-            cells.add(few)
+            for triple in few:
+                sums = _sums(*triple) if sums is None else sums + _sums(*triple)
             few.clear()
         advance(chunk.y.size)
     if rows < 2:
@@ -292,12 +295,13 @@ def _gathered(scan: Scan, advance: Advance) -> Predictions:
         )
     positive = 1 if scan.roles.positive is None else scan.roles.positive
     classes = (others.pop() if len(others) == 1 else None, positive)
-    if cells is not None:
-        return cells.predictions(classes)
-    y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
-    edge = edge_of(p[:, None])
-    codes = y.astype(np.int64)
-    return Predictions(codes, p[:, None], w / w.mean(), y.size, edge, classes, Design(y.size))
+    if sums is None:
+        y, p, w = (np.concatenate(parts) for parts in zip(*few, strict=True))
+        w = w / w.mean()
+    else:
+        y, p, w = _of_cells(sums, rows)
+    edge, codes = _edge(nearest, certain, rows), y.astype(np.int64)
+    return Predictions(codes, p[:, None], w, rows, edge, classes, Design(y.size))
 
 
 def _counted(chunk: Rows) -> Triple:
@@ -308,44 +312,24 @@ def _counted(chunk: Rows) -> Triple:
     return chunk.y[counts], chunk.p[counts], chunk.weights[counts]
 
 
-class _Cells:
-    """Sums of weights by label in cells of nearly equal predictions.
+def _sums(y: FloatArray, p: FloatArray, w: FloatArray) -> FloatArray:
+    """Weights by label, and weighted predictions, in cells of nearly equal ones, (3, cells).
 
     A cell holds predictions whose distance from 0 or 1 has the same binary digits up to the
     fourteenth: these distances differ by a factor of 1.0002 at most, wherever they lie.
     """
+    cell = _cell(p)
+    return np.stack([np.bincount(cell, v, _NUMBER) for v in (w * (1 - y), w * y, w * p)])
 
-    def __init__(self) -> None:
-        self.zeros, self.ones, self.sums = (np.zeros(_NUMBER) for _ in range(3))
-        self.n = 0
-        self.nearest = np.inf
-        self.certain = False
 
-    def add(self, rows: Sequence[Triple]) -> None:
-        for y, p, w in rows:
-            cell = _cell(p)
-            self.zeros += np.bincount(cell, w * (1 - y), minlength=_NUMBER)
-            self.ones += np.bincount(cell, w * y, minlength=_NUMBER)
-            self.sums += np.bincount(cell, w * p, minlength=_NUMBER)
-            self.n += y.size
-            nearest, certain = _nearest(p[:, None])
-            self.nearest, self.certain = min(self.nearest, nearest), self.certain or certain
-
-    def predictions(self, classes: tuple[Any, Any]) -> Predictions:
-        """Two rows a cell at most, one for each label, at its mean prediction."""
-        weights = self.zeros + self.ones
-        mean = np.divide(self.sums, weights, out=np.zeros(_NUMBER), where=weights > 0)
-        zeros, ones = (np.flatnonzero(part) for part in (self.zeros, self.ones))
-        w = np.concatenate([self.zeros[zeros], self.ones[ones]])
-        return Predictions(
-            np.repeat([0, 1], [zeros.size, ones.size]),
-            mean[np.concatenate([zeros, ones])][:, None],
-            w * (self.n / w.sum()),
-            self.n,
-            _edge(self.nearest, self.certain, self.n),
-            classes,
-            Design(w.size),
-        )
+def _of_cells(sums: FloatArray, n: int) -> Triple:
+    """Two rows a cell at most, one for each label, at its mean prediction."""
+    weights = sums[0] + sums[1]
+    mean = np.divide(sums[2], weights, out=np.zeros(_NUMBER), where=weights > 0)
+    zeros, ones = (np.flatnonzero(part) for part in sums[:2])
+    w = np.concatenate([sums[0, zeros], sums[1, ones]])
+    y = np.repeat([0.0, 1.0], [zeros.size, ones.size])
+    return y, mean[np.concatenate([zeros, ones])], w * (n / w.sum())
 
 
 def _digits(distance: FloatArray) -> IntArray:

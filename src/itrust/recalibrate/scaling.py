@@ -136,13 +136,10 @@ class Temperature(ScaleMap):
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {"edge": Maybe(EDGE)}
     _LEARNED = Record({"inverse": Number(0, STEEPEST), "edge": EDGE})
+    _classes_at_once = 3
 
     def __init__(self, edge: float | None = None) -> None:
         self.edge = edge
-
-    @classmethod
-    def _learns_together(cls, classes: int) -> bool:
-        return classes > 2
 
     def _fit(self, rows: Predictions) -> None:
         self.edge_ = rows.edge if self.edge is None else float(self.edge)
@@ -210,13 +207,10 @@ class TemperatureScaling(Temperature):
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {}
     for_classes = True
+    _classes_at_once = 2
 
     def __init__(self) -> None:
         super().__init__()
-
-    @classmethod
-    def _learns_together(cls, classes: int) -> bool:  # noqa: ARG003
-        return True
 
 
 class Beta(ScaleMap):
@@ -281,8 +275,43 @@ def _on_face(design: FloatArray, rows: Predictions, free: FloatArray) -> tuple[F
     return theta, float(w @ losses(rows.codes, (design @ theta)[:, None]))
 
 
-class LinearScaling(ScaleMap):
-    """softmax(W z + b) of logarithms z, with a ridge that is chosen by cross-validation."""
+class DirichletCalibration(ScaleMap):
+    """Dirichlet calibration (Kull et al. 2019): softmax(W log p + b).
+
+    Minimises the mean log loss + ridge / 2 times the squares of the intercepts and of all entries
+    of W off the diagonal (the authors' ODIR, with one penalty for both); the diagonal is free, but
+    for a ridge of 1e-9 towards 1.
+
+    Parameters
+    ----------
+    ridges : sequence of float
+        Penalties to choose from, by the log loss in cross-validation with four folds. A larger one
+        leaves a slope for each class.
+    rng : int
+        Divides the rows into folds; a setting that is saved with the others.
+
+    Attributes
+    ----------
+    matrix_ : (K, K) array of float
+        W.
+    intercepts_ : (K,) array of float
+        b.
+    ridge_ : float
+        The penalty that was chosen.
+    edge_ : float
+        Probabilities below are read as this one, as in `TemperatureScaling`.
+
+    Examples
+    --------
+    >>> import numpy as np, itrust as it
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet([1, 1, 1], 2_000)
+    >>> y = [rng.choice(3, p=row) for row in truth]
+    >>> too_sure = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    >>> rows = it.MulticlassSample(y, too_sure)
+    >>> it.recalibrate.DirichletCalibration().fit(rows).matrix_.shape
+    (3, 3)
+    """
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {
         "ridges": tuple_of(POSITIVE, at_least=1),
@@ -292,13 +321,10 @@ class LinearScaling(ScaleMap):
         {"matrix": Matrix(), "intercepts": Numbers(), "ridge": POSITIVE, "edge": EDGE}
     )
     for_classes = True
+    _classes_at_once = 2
 
     def __init__(self, ridges: Sequence[float] = RIDGES, rng: int = 0) -> None:
         self.ridges, self.rng = ridges, rng
-
-    @classmethod
-    def _learns_together(cls, classes: int) -> bool:  # noqa: ARG003
-        return True
 
     def _fit(self, rows: Predictions) -> None:
         self.edge_ = rows.edge
@@ -340,9 +366,11 @@ class LinearScaling(ScaleMap):
         """Columns of every class, the last of ones."""
         return [np.column_stack([z, np.ones(len(z))])] * z.shape[1]
 
-    @abstractmethod
     def _penalty(self, ridge: float, classes: int) -> FloatArray:
         """Of each coefficient and, last, intercept, (K, m)."""
+        penalty = np.full((classes, classes + 1), ridge)
+        penalty[np.arange(classes), np.arange(classes)] = FREE
+        return penalty
 
     def _keep(self, theta: FloatArray) -> None:
         self.matrix_ = np.eye(len(theta)) + theta[:, :-1]
@@ -362,7 +390,7 @@ class LinearScaling(ScaleMap):
         refuse_unless_positive(self.ridges, "ridges")
 
 
-class VectorScaling(LinearScaling):
+class VectorScaling(DirichletCalibration):
     """A slope and an intercept for each class (Guo et al. 2017): softmax(a_k log p_k + b_k).
 
     By maximum likelihood, with a ridge of 1e-9 of the mean loss towards the probabilities as given,
@@ -405,7 +433,7 @@ class VectorScaling(LinearScaling):
         self.intercepts_ = theta[:, 1].copy()
 
 
-class MatrixScaling(LinearScaling):
+class MatrixScaling(DirichletCalibration):
     """A matrix and intercepts (Guo et al. 2017): softmax(W z + b), shrunk towards p as given.
 
     z are log-ratios: log p less its mean over the classes, which is what a model's logits are known
@@ -448,47 +476,3 @@ class MatrixScaling(LinearScaling):
 
     def _penalty(self, ridge: float, classes: int) -> FloatArray:
         return np.full((classes, classes + 1), ridge)
-
-
-class DirichletCalibration(LinearScaling):
-    """Dirichlet calibration (Kull et al. 2019): softmax(W log p + b).
-
-    Minimises the mean log loss + ridge / 2 times the squares of the intercepts and of all entries
-    of W off the diagonal (the authors' ODIR, with one penalty for both); the diagonal is free, but
-    for a ridge of 1e-9 towards 1.
-
-    Parameters
-    ----------
-    ridges : sequence of float
-        Penalties to choose from, by the log loss in cross-validation with four folds. A larger one
-        leaves a slope for each class.
-    rng : int
-        Divides the rows into folds; a setting that is saved with the others.
-
-    Attributes
-    ----------
-    matrix_ : (K, K) array of float
-        W.
-    intercepts_ : (K,) array of float
-        b.
-    ridge_ : float
-        The penalty that was chosen.
-    edge_ : float
-        Probabilities below are read as this one, as in `TemperatureScaling`.
-
-    Examples
-    --------
-    >>> import numpy as np, itrust as it
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.dirichlet([1, 1, 1], 2_000)
-    >>> y = [rng.choice(3, p=row) for row in truth]
-    >>> too_sure = truth**2 / (truth**2).sum(axis=1, keepdims=True)
-    >>> rows = it.MulticlassSample(y, too_sure)
-    >>> it.recalibrate.DirichletCalibration().fit(rows).matrix_.shape
-    (3, 3)
-    """
-
-    def _penalty(self, ridge: float, classes: int) -> FloatArray:
-        penalty = np.full((classes, classes + 1), ridge)
-        penalty[np.arange(classes), np.arange(classes)] = FREE
-        return penalty

@@ -180,9 +180,6 @@ ROBUST_TO = (
     "'label-error:0.02,tolerance:0.03'."
 )
 OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
-SAFE_CELLS = (
-    "Put an apostrophe before text that a spreadsheet would take for a formula, in .csv and .tsv."
-)
 STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
 
 TABLE = (
@@ -312,7 +309,6 @@ TABLE = (
     _method("apply", "Rows to recalibrate.", kind=Kind.READ, metavar="FILE"),
     _method("out", OUT, kind=Kind.WRITTEN, metavar="FILE"),
     _method("column", "Name of the new column.", metavar="NAME", default="p_recalibrated"),
-    _method("safe-cells", SAFE_CELLS, kind=Kind.SWITCH, default=False),
     _method("save", "Keep what was learned as JSON.", kind=Kind.WRITTEN, metavar="FILE"),
     _method("load", "Take what was saved instead of fitting.", kind=Kind.READ, metavar="FILE"),
     Option("stream", STREAM, Kind.SWITCH, default=False),

@@ -15,7 +15,7 @@ from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import class_models, read_rows, settle
-from itrust.data import FORMATS, FormulaCells, class_columns, names_several
+from itrust.data import FORMATS, class_columns, names_several
 
 ENDINGS = (
     *(known.endings[0] for known in FORMATS if known.is_written),
@@ -28,7 +28,6 @@ FITTING = (
 )
 NEITHER = "name either a file to fit on or --load FILE"
 NOTHING_TO_DO = "nothing to do; add --save FILE, or --apply FILE --out FILE"
-UNSAFE = "{argument} is about the file of --apply FILE --out FILE; leave it out"
 NO_FILE = "{argument}: there is no file {value}"
 ENDS = f"{{argument}} must end with one of {listed(ENDINGS, 99)}, not {{value}}"
 FITTED_ALREADY = "{argument}: with --load nothing is fitted; leave it out"
@@ -85,7 +84,6 @@ def _refuse_unclear(options: Options) -> None:
     for is_wrong, argument, problem in (
         ((options.file is None) == (load is None), "load", NEITHER),
         (has_rows != (options.out is not None), "apply", "--apply FILE and --out FILE go together"),
-        (not has_rows and "safe_cells" in options.typed, "safe_cells", UNSAFE),
         (not has_rows and options.save is None, "save", NOTHING_TO_DO),
         (load is not None and not os.path.isfile(load), "load", NO_FILE),
         (wrong_end, "out", ENDS),
@@ -172,17 +170,15 @@ def _apply(
     made = recalibrate.Application(learned, tuple(columns.values()), missing)
     new = [f"{options.column}_{name}" for name in columns]
     with source.located():
-        copy = recalibrate.write_recalibrated(
+        recalibrate.write_recalibrated(
             made,
             source.file_set,
             out,
             options.column if learned.classes_ is None else new,
             needed,
             na_values=na_values(options),
-            safe_cells=options.safe_cells,
             others=others,
         )
-    log.say(*cells_notes(copy.cells, out.name))
     unseen = "that the fit has not seen"
     if not isinstance(learned, recalibrate.Local):
         unseen += ": recalibrated as rows of no category are"
@@ -196,13 +192,3 @@ def _apply(
         before, after = f"mean {made.before:.3f} before", f"{made.after:.3f} after"
         moved = f"{before}, {after}; moved by {made.moved:.3f} on average"
     return [*done, f"recalibrated {counted(made.rows, 'row')} of {source.name}: {moved}"]
-
-
-def cells_notes(cells: FormulaCells | None, name: str) -> list[str]:
-    """What became of cells that a spreadsheet would take for formulas."""
-    if cells is None or not (cells.count or cells.quotes):
-        return []
-    told = f"{counted(cells.count, 'cell')} of {name}"
-    if cells.quotes:
-        return [f"{told} quoted: text that a spreadsheet would take for a formula"]
-    return [f"a spreadsheet would take the text of {told} for a formula; --safe-cells quotes it"]

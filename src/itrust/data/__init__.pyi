@@ -10,10 +10,7 @@ from itrust.data.column import is_index as is_index
 from itrust.data.column import is_prediction as is_prediction
 from itrust.data.column import share_codes as share_codes
 from itrust.data.copying import FileCopy as FileCopy
-from itrust.data.copying import FormulaCells as FormulaCells
-from itrust.data.copying import formula_cells as formula_cells
 from itrust.data.copying import prepare_copy as prepare_copy
-from itrust.data.copying import refuse_formula_names as refuse_formula_names
 from itrust.data.design import Design as Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design import design_variance as design_variance

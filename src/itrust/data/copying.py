@@ -1,14 +1,11 @@
 """Rows of files written to another file with more columns, some at a time and in order.
 
-All other columns stay as they are: text files as text, the others with their types and zones. A
-spreadsheet program computes a cell of a text file that begins with =, +, - or @, also in their full
-width, and some do so after blanks, a tab or a carriage return: text from strangers can so run what
-it likes on the machine of whoever opens the file. An apostrophe before it makes it text.
+All other columns stay as they are: text files as text, the others with their types and zones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -16,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from itrust._core import Advance, FloatArray, InputError, shown
+from itrust._core import Advance, FloatArray, InputError
 from itrust.data.file_set import FileSet
 from itrust.data.formats import (
     AS_SEEN,
@@ -32,83 +28,6 @@ from itrust.data.formats import (
 from itrust.data.selection import without_codes
 
 CHUNK_ROWS = 65_536
-QUOTE = "'"
-BLANK = r"[\s\x00\x0b\x{a0}\x{200b}\x{200e}\x{200f}\x{feff}]"
-SIGNS = r"=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}\x{fe62}\x{fe63}\x{fe66}\x{fe6b}\x{2212}"
-FORMULA = rf"(?s)^(?:[\t\r]|{BLANK}*[{SIGNS}])"
-# A number with one decimal mark, or thousands in groups; infinity; nothing but signs.
-DIGITS = r"(?:[0-9]+(?:[.,][0-9]*)?|[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?|[.,][0-9]+)"
-NUMBER = rf"(?i)^ *[+-]?(?:{DIGITS}(?:e[+-]?[0-9]+)?|inf|infinity) *%? *$"
-NOTHING = rf"^(?: |[{SIGNS}])*$"
-
-
-def formula_cells(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mark the cells that a spreadsheet program would compute; numbers are none of them."""
-    texts = texts.fill_null("")
-    marked = pc.match_substring_regex(texts, FORMULA)
-    if not pc.any(marked).as_py():
-        return marked
-    number, nothing = (pc.match_substring_regex(texts, form) for form in (NUMBER, NOTHING))
-    return pc.and_not(marked, pc.or_(number, nothing))
-
-
-def is_formula(text: str) -> bool:
-    """Whether a spreadsheet program would compute a cell."""
-    return bool(formula_cells(pa.chunked_array([[text]]))[0].as_py())
-
-
-def refuse_formula_names(names: Iterable[str]) -> None:
-    """Refuse columns that could not be found by their names in a file with quoted cells."""
-    for name in names:
-        if is_formula(name):
-            sentence = (
-                "with {argument} the column {value} would be called {quoted}; rename it first"
-            )
-            raise InputError(
-                sentence, argument="safe_cells", value=name, quoted=shown(QUOTE + name)
-            )
-
-
-@dataclass
-class FormulaCells:
-    """Counts such cells on their way into a file, and quotes them where that was asked for."""
-
-    quotes: bool
-    count: int = 0
-
-    def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Names and types of the columns as they are written."""
-        odd = [name for name in schema.names if is_formula(name)]
-        self.count += len(odd)
-        if not self.quotes:
-            return pa.schema(list(zip(schema.names, schema.types, strict=True)))
-        names = [QUOTE + name if name in odd else name for name in schema.names]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            sentence = "with {argument} two columns would be called {value}; rename one of them"
-            raise InputError(sentence, argument="safe_cells", value=twice)
-        kinds = [pa.string() if _is_text(kind) else kind for kind in schema.types]
-        return pa.schema(list(zip(names, kinds, strict=True)))
-
-    def rows(self, table: pa.Table) -> pa.Table:
-        """Count the cells of some rows, and give the rows as they are written."""
-        for at, field in enumerate(table.schema):
-            if not _is_text(field.type):
-                continue
-            texts = table[at].cast(pa.string())
-            marked = formula_cells(texts)
-            self.count += pc.sum(marked).as_py() or 0
-            if self.quotes:
-                quoted = pc.binary_join_element_wise(QUOTE, texts, "")
-                table = table.set_column(at, field.name, pc.if_else(marked, quoted, texts))
-        return table
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Whether a column holds text, by itself or as levels of a category."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +45,12 @@ class FileCopy:
     stored: pa.Table
     typed: pa.Table
     gets_types: bool
-    cells: FormulaCells | None = None
 
     def write(self, path: Path, make: Callable[[pa.Table], FloatArray], advance: Advance) -> None:
         """Read, compute and write some rows, then the next; memory does not grow with the rows."""
         schema = self.stored.schema
         for name in self.columns:
             schema = schema.append(pa.field(name, pa.float64()))
-        if self.cells is not None:
-            schema = self.cells.schema(schema)
         try:
             with known_format(path, self.written).writer(path, schema) as put:
                 for first, whole, frame in self._chunks():
@@ -146,8 +62,6 @@ class FileCopy:
                     new = made.reshape(len(made), len(self.columns)).T
                     for name, values in zip(self.columns, new, strict=True):
                         rows = rows.append_column(name, pa.array(values))
-                    if self.cells is not None:
-                        rows = self.cells.rows(rows).rename_columns(schema.names)
                     put(rows)
                     advance(whole.num_rows)
         except pa.ArrowInvalid as error:
@@ -195,7 +109,6 @@ def prepare_copy(
     read: Sequence[str],
     advance: Advance,
     na_values: Sequence[Any] = (),
-    safe_cells: bool = False,
 ) -> FileCopy:
     """Find out what the columns of a copy will hold."""
     names = (column,) if isinstance(column, str) else tuple(column)
@@ -206,13 +119,6 @@ def prepare_copy(
     source.refuse_other_kinds(read)
     first = source.files[0]
     given, target = known_format(first, source.form), known_format(out)
-    has_cells = isinstance(target, Delimited)
-    if safe_cells and not has_cells:
-        reason = "no other file has cells that are taken for formulas"
-        sentence = (
-            f"{{argument}} is for .csv and .tsv files, not for {{value}}: {reason}; leave it out"
-        )
-        raise InputError(sentence, argument="safe_cells", value=out.name)
     stored, typed = source.untouched_types(source.names), source.rows_types(read)
     gets_types = target.has_types and not given.has_types
     if gets_types:
@@ -226,10 +132,7 @@ def prepare_copy(
     if isinstance(given, Delimited) and format_of(out) == format_of(first):
         with reading(first):
             form = given.form_of(first)
-    cells = FormulaCells(safe_cells) if has_cells else None
-    return FileCopy(
-        source, tuple(read), tuple(na_values), names, form, stored, typed, gets_types, cells
-    )
+    return FileCopy(source, tuple(read), tuple(na_values), names, form, stored, typed, gets_types)
 
 
 def _in_chunks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -99,7 +99,6 @@ def write_recalibrated(
     read: Sequence[str],
     *,
     na_values: Sequence[Any],
-    safe_cells: bool = False,
     others: Mapping[Path, Write] | None = None,
     progress: bool | None = None,
 ) -> FileCopy:
@@ -107,7 +106,7 @@ def write_recalibrated(
     rows = source.about_rows
     with progress_stages({LOOKING: 1.0, WRITING: 4.0}, show=progress) as begin:
         looked = begin(LOOKING, rows)
-        copy = prepare_copy(source, out, column, read, looked, na_values, safe_cells)
+        copy = prepare_copy(source, out, column, read, looked, na_values)
         first = {out: lambda path: copy.write(path, made, begin(WRITING, rows))}
         write_all({**first, **(others or {})})
     return copy

@@ -51,7 +51,6 @@ from itrust.data import (
     columns_named,
     of_one_column,
     read_covariates,
-    refuse_formula_names,
     same_length,
 )
 from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
@@ -330,7 +329,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         out: str | Path | None = None,
         *,
         column: str = NEW_COLUMN,
-        safe_cells: bool = False,
         progress: bool | None = None,
     ) -> Given:
         """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
@@ -350,10 +348,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         column : str
             For a scan, the name of the new column; "p_recalibrated" by default. Of several classes
             each has one, such as "p_recalibrated_win".
-        safe_cells : bool
-            For a scan and a .csv or .tsv file, whether text that a spreadsheet program would take
-            for a formula (it begins with =, +, - or @ and is no number) gets an apostrophe before
-            it, in cells and in names of columns. By default all cells are as they were.
         progress : bool, optional
             For a scan, whether to show how far the work is; default: in a terminal.
 
@@ -381,8 +375,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             )
         roles = given.roles
         new = tuple(f"{column}_{name}" for name in self.classes_ or ()) or (column,)
-        if safe_cells:
-            refuse_formula_names([*roles.columns, *new])
         made = Application(self, roles.prob, "error" if roles.missing == "error" else "level")
         with given.file_set.located():
             copy = write_recalibrated(
@@ -392,7 +384,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 new,
                 roles.columns,
                 na_values=roles.na_values,
-                safe_cells=safe_cells,
                 progress=progress,
             )
         form = replace(copy.written, na_values=given.form.na_values)

@@ -8,7 +8,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError
-from itrust.data import MulticlassScan
+from itrust.data import Scan
 from itrust.engines import Auto
 
 CLASSES = list("abcd")
@@ -60,7 +60,7 @@ def scan_of(folder, **settings):
 def test_files_give_the_bits_of_memory_without_being_loaded(tmp_path, monkeypatch, settings):
     scan = scan_of(written(tmp_path, table()), **settings)
     kept = it.klce_test(scan.load(), draws=29, rng=3)
-    monkeypatch.setattr(MulticlassScan, "load", lambda _: pytest.fail("rows were loaded"))
+    monkeypatch.setattr(Scan, "load", lambda _: pytest.fail("rows were loaded"))
     found = it.klce_test(scan, draws=29, rng=3)
     assert found.to_dict() == kept.to_dict()
     np.testing.assert_array_equal(found.null_distribution, kept.null_distribution)

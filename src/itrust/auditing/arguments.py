@@ -12,12 +12,12 @@ from itrust._core import InputError, Rng, Setting, did_you_mean, listed, shown
 from itrust.bias import names_of
 from itrust.calibration import validation
 from itrust.data import (
-    FileRows,
     Rows,
     Sample,
     Scan,
     a_kind,
     checked_sample,
+    is_binary_scan,
     is_frame,
     is_model,
     names_of_frame,
@@ -41,7 +41,7 @@ def asked_of(
 
     Tells a sample from a model with its rows; a slip is answered with the right call.
     """
-    if isinstance(sample, Rows | FileRows):
+    if isinstance(sample, Rows | Scan):
         rows, names, wanted = _of_sample(sample, X, y, tasks, on, model_settings)
         rows, grade = _graded(rows, grades, "level")
         return rows, names, wanted, grade
@@ -125,14 +125,14 @@ def _of_sample(
     if X is not None and not (isinstance(tasks, tuple) and not tasks):
         raise InputError("the tasks stand there twice, by position and by name", argument="tasks")
     wanted = as_tasks(tasks if X is None else X)
-    rows = sample if isinstance(sample, Scan) else at_hand(sample)
+    rows = sample if is_binary_scan(sample) else at_hand(sample)
     return rows, tuple(rows.names) if on is None else known_names(rows, on), wanted
 
 
 def at_hand(rows: object) -> Any:
     """Rows in memory with labels; of two classes the second against the first, with a note."""
     # A scan of several classes knows them and loads its rows compactly.
-    if isinstance(rows, FileRows) and rows.several:
+    if isinstance(rows, Scan) and rows.several:
         rows = rows.load()
     if not isinstance(rows, Rows) or not rows.several:
         return checked_sample(rows)

@@ -72,7 +72,6 @@ from itrust.data import (
     MissingRule,
     MulticlassSample,
     Population,
-    PopulationScan,
     Sample,
     Scan,
     short,
@@ -573,7 +572,7 @@ def audit(
     validation: bool = True,
     robustness: bool = True,
     grades: object = None,
-    population: Population | PopulationScan | Scan | None = None,
+    population: Population | Scan | None = None,
     progress: bool | None = None,
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
@@ -643,7 +642,7 @@ def audit(
         rise, as ordered categories are ordered, or by the alphabet. They need not be among `on`.
         Rows of a column without a value are a grade of their own, unless a model's `missing`
         refuses them. Default: ten groups of the prediction.
-    population : Population, PopulationScan or Scan, optional
+    population : Population or Scan, optional
         Rows that numbers are wanted for, where the sample is not all of them: whether it is like
         them is told in `audit.resemblance`, without a look at labels. Default: it is not asked.
     progress : bool, optional

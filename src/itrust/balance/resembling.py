@@ -55,7 +55,6 @@ from itrust.data import (
     Pilot,
     Points,
     Population,
-    PopulationScan,
     Predicate,
     Sample,
     Scan,
@@ -95,7 +94,7 @@ EDGE, BEYOND = 0.02, 200
 
 def resemblance(
     labelled: Sample,
-    population: Population | PopulationScan | Scan,
+    population: Population | Scan,
     *,
     alpha: float = 0.05,
     draws: int = 999,
@@ -112,7 +111,7 @@ def resemblance(
     labelled : Sample
         Rows with labels, which are not looked at. Of clusters, the larger the likelier, one random
         row is tested; of rows with weights a random part that stands for all without them.
-    population : Population, PopulationScan or Scan
+    population : Population or Scan
         The rows that a number is wanted for; those of files are read once. Where it contains the
         labelled rows, the test is somewhat conservative.
     alpha : float
@@ -149,11 +148,9 @@ def resemblance(
 
 def at_hand(population: object, names: Sequence[str]) -> Pilot:
     """Rows of a population in memory: all, or random ones of very many."""
-    if isinstance(population, Scan):
-        population = population.without_label()
-    if isinstance(population, PopulationScan):
+    if isinstance(population, Scan) and not population.several:
         shared = [name for name in names if name in population.names]
-        return population.with_names(shared).pilot(AT_HAND)
+        return population.without_label().with_names(shared).pilot(AT_HAND)
     if not isinstance(population, Population):
         problem = f"{{argument}} must be a Population(p, x), not a {type(population).__name__}"
         raise InputError(problem, argument="population", value=population)

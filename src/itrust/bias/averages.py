@@ -43,6 +43,7 @@ from itrust.data import (
     Scan,
     Source,
     checked_sample,
+    is_binary_scan,
     rows_at_hand,
 )
 from itrust.engines import (
@@ -582,9 +583,9 @@ class Redraws:
         """
         number, seed = checked_reach(draws, alpha, parts), as_seed(rng)
         chosen, rows = as_engine(engine), sample
-        if isinstance(rows, Scan) and not rows.is_simple:
+        if is_binary_scan(rows) and not rows.is_simple:
             rows = rows.load()
-        if not isinstance(rows, Scan):
+        if not is_binary_scan(rows):
             rows = checked_sample(rows)
             if not rows.design.is_simple or rows.n <= rows_at_hand():
                 return cls(rows, places_null(rows), number, seed, float(alpha), None, chosen)

@@ -28,7 +28,7 @@ from itrust.calibration.pipeline import (
 )
 from itrust.calibration.results import CalibrationResult, Finding, Refusal
 from itrust.calibration.tails import share_above
-from itrust.data import Sample, Scan, Source, checked_sample, clusters_in_files
+from itrust.data import Sample, Scan, Source, checked_sample, clusters_in_files, is_binary_scan
 from itrust.engines import Engine, EngineChoice, Survey, as_engine
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import IntervalNull, Null, RowwiseNull, carriers_of, fitting_null
@@ -42,9 +42,11 @@ BY_CLUSTER = (
 
 def checked_source(source: object, call: str | None = None) -> Sample | Scan:
     """Pass a Sample or a Scan of independent rows on; refuse anything else, with the right call."""
-    if isinstance(source, Scan) and not source.is_simple:
+    if not is_binary_scan(source):
+        return checked_sample(source, call)
+    if not source.is_simple:
         raise clusters_in_files()
-    return source if isinstance(source, Scan) else checked_sample(source, call)
+    return source
 
 
 def checked_draws(draws: object) -> int:

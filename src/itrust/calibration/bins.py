@@ -32,6 +32,7 @@ from itrust._core import (
 from itrust.data import (
     Sample,
     Scan,
+    is_binary_scan,
     label_values,
     positive_column,
     read_labels,
@@ -53,7 +54,7 @@ def rows_to_score(
 
     The latter have no covariates, and one row will do.
     """
-    if not isinstance(y_true, Sample | Scan):
+    if not (isinstance(y_true, Sample) or is_binary_scan(y_true)):
         with in_their_words():
             return _read_arrays(y_true, y_prob, sample_weight, pos_label)
     given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}

@@ -79,7 +79,7 @@ def multiclass_test(
 
     Parameters
     ----------
-    sample : MulticlassSample or MulticlassScan
+    sample : MulticlassSample or Scan
         Labels, probabilities of every class, and covariates. About 100,000 rows in files or more
         are read some at a time, once for every batch of draws and a few times for what is chosen
         from them, and give the numbers that they would give in memory; rows with clusters or
@@ -94,7 +94,7 @@ def multiclass_test(
     rng : int, Generator or None
         Same seed, same p-value.
     engine : "auto", Tiles, Factor or Dask
-        Who passes over the rows. On Dask, workers read a MulticlassScan of three classes or more
+        Who passes over the rows. On Dask, workers read a scan of three classes or more
         with independent rows, and the p-value is that of one machine.
     progress : bool, optional
         Default: a bar in a terminal once the work has taken a second.

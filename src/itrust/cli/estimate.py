@@ -40,7 +40,7 @@ from itrust.cli.roles import (
     read_rows,
     settle,
 )
-from itrust.data import PopulationScan
+from itrust.data import Scan
 
 if TYPE_CHECKING:
     from itrust.tasks import RefusedTask, Task
@@ -202,7 +202,7 @@ def _population(
         form=population.file_set.form,
         **kinds.of_columns(covariates),
     )
-    if isinstance(everyone, PopulationScan):
+    if isinstance(everyone, Scan):
         return everyone
     with population.located():
         return everyone.load()

@@ -40,13 +40,10 @@ from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
 from itrust.data.file_set import FileSet as FileSet
 from itrust.data.file_set import belonging_to as belonging_to
-from itrust.data.files import FileRows as FileRows
-from itrust.data.files import MulticlassPopulationScan as MulticlassPopulationScan
-from itrust.data.files import MulticlassScan as MulticlassScan
-from itrust.data.files import PopulationScan as PopulationScan
 from itrust.data.files import Scan as Scan
 from itrust.data.files import Source as Source
 from itrust.data.files import clusters_in_files as clusters_in_files
+from itrust.data.files import is_binary_scan as is_binary_scan
 from itrust.data.files import scan as scan
 from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
@@ -138,11 +135,8 @@ from itrust.data.units import unit_columns as unit_columns
 __all__ = [
     "Design",
     "MulticlassPopulation",
-    "MulticlassPopulationScan",
     "MulticlassSample",
-    "MulticlassScan",
     "Population",
-    "PopulationScan",
     "Predicate",
     "Sample",
     "Scan",

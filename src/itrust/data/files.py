@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import attrgetter
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -117,8 +117,7 @@ def scan(
     Returns
     -------
     Scan
-        The names of the files and columns, checked; no row has been read yet. A `MulticlassScan`
-        where `prob` names the columns of several classes.
+        The names of the files and columns, checked; no row has been read yet.
 
     Examples
     --------
@@ -149,11 +148,7 @@ def scanned(path: Any, *, form: TextForm = AS_SEEN, na_values: object = None, **
     if classes and label:
         classes = numbers_like_labels(classes, _type_of(file_set, label[0]))
     roles = replace(roles, kinds=kinds, classes=classes)
-    return _kind_of(roles)(file_set, roles)
-
-
-def _kind_of(roles: Roles) -> type[FileRows]:
-    return KINDS[2 * (roles.label is None) + roles.several]
+    return Scan(file_set, roles)
 
 
 def _type_of(file_set: FileSet, name: str) -> pa.DataType:
@@ -162,7 +157,7 @@ def _type_of(file_set: FileSet, name: str) -> pa.DataType:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileRows:
-    """Rows of files; made by `scan` and `Population.scan`, which check what they are given.
+    """What a `Scan` does for everything that reads its rows.
 
     Attributes
     ----------
@@ -181,15 +176,13 @@ class FileRows:
     parts: tuple[FilePart, ...] | None = None
     rows: range | None = None
 
-    kind: ClassVar[type[Rows]] = Sample  # what they are in memory
-
     label = property(attrgetter("roles.label"), doc="The column of labels.")
     classes = property(attrgetter("roles.classes"), doc="Names of the classes; of two labels none.")
     names = property(attrgetter("roles.names"), doc="Names of the covariates.")
     weights = property(attrgetter("roles.weights"), doc="The column of weights.")
     missing = property(attrgetter("roles.missing"), doc="What to do with missing values.")
     selection = property(attrgetter("roles.selection"), doc="Which rows count.")
-    several = property(attrgetter("kind.several"), doc="Whether there are several classes.")
+    several = property(attrgetter("roles.several"), doc="Whether there are several classes.")
     files = property(attrgetter("file_set.files"), doc="The files, in order.")
     form = property(attrgetter("file_set.form"), doc="How text is read.")
 
@@ -197,6 +190,12 @@ class FileRows:
     def prob(self) -> str:
         """The column of probabilities, of several classes of the first."""
         return self.roles.prob[0]
+
+    @property
+    def kind(self) -> type[Rows]:
+        """What they are in memory."""
+        kind: type[Rows] = KINDS[2 * (self.label is None) + self.several]
+        return kind
 
     @property
     def is_simple(self) -> bool:
@@ -231,14 +230,15 @@ class FileRows:
 
     def __repr__(self) -> str:
         classes = f"classes {listed(self.classes)}, " if self.classes else ""
+        labels = "no labels, " if self.label is None else ""
         files, on = counted(len(self.files), "file"), listed(self.names) or "none"
-        return f"<{type(self).__name__}: {files}, {classes}covariates {on}>"
+        return f"<Scan: {files}, {labels}{classes}covariates {on}>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        own, kind = type(self).__name__, self.kind.__name__
-        raise AttributeError(f"a {own} has no {name!r}; scan.load() gives a {kind} in memory")
+        kind = self.kind.__name__
+        raise AttributeError(f"a Scan has no {name!r}; scan.load() gives a {kind} in memory")
 
     def load(self) -> Any:
         """Read all rows into memory.
@@ -259,7 +259,7 @@ class FileRows:
         with self.file_set.located():
             return rows_of_columns(self.kind, self.roles, frame_columns(table))
 
-    def one_class(self, name: Any) -> Any:
+    def one_class(self, name: Any) -> Self:
         """Name the same rows with one class against the rest.
 
         Labels of no class count as the rest, and rows that sum to 1 up to rounding stay as they
@@ -272,7 +272,7 @@ class FileRows:
 
         Returns
         -------
-        Scan or PopulationScan
+        Scan
             For everything that works on files.
         """
         k = class_position(self.classes, name)
@@ -284,16 +284,14 @@ class FileRows:
             positive = str(positive) if is_text else positive
         return self._with_roles(prob=(self.roles.prob[k],), classes=(), positive=positive)
 
-    def _with_roles(self, **changed: Any) -> Any:
-        roles = replace(self.roles, **changed)
-        return _kind_of(roles)(self.file_set, roles, self.parts, self.rows)
+    def _with_roles(self, **changed: Any) -> Self:
+        return replace(self, roles=replace(self.roles, **changed))
 
     def with_names(self, names: Sequence[str]) -> Self:
         """Name the same rows with some of the covariates."""
-        same: Self = self._with_roles(names=tuple(names))
-        return same
+        return self._with_roles(names=tuple(names))
 
-    def without_label(self) -> Any:
+    def without_label(self) -> Self:
         """Name the same rows as a population; labels are not read."""
         return self._with_roles(label=None, cluster=(), strata=(), positive=None)
 
@@ -497,11 +495,9 @@ class Window:
 
 
 class Scan(FileRows):
-    """Rows of files with two labels; made by `scan`, as `FileRows` says."""
+    """Rows of files; made by `scan` and `Population.scan`, which check what they are given.
 
-
-class MulticlassScan(FileRows):
-    """Rows of files with labels of several classes; made by `scan(..., prob={...})`.
+    They have two labels, several classes (`scan(..., prob={...})`), or no labels.
 
     Examples
     --------
@@ -510,28 +506,19 @@ class MulticlassScan(FileRows):
     >>> rows = pa.table({"y": ["tie", "win"], "p_win": [0.3, 0.8], "p_tie": [0.7, 0.2]})
     >>> pa.parquet.write_table(rows, file)
     >>> it.scan(file, label="y", prob="p_*")
-    <MulticlassScan: 1 file, classes 'win', 'tie', covariates none>
+    <Scan: 1 file, classes 'win', 'tie', covariates none>
     >>> it.scan(file, label="y", prob="p_*").load()
     <MulticlassSample: 2 rows, classes 'win', 'tie', covariates none>
     """
 
-    kind = MulticlassSample
+
+Source: TypeAlias = Rows | Scan  # whoever needs all rows at once asks `in_memory`
+KINDS: tuple[type[Rows], ...] = (Sample, MulticlassSample, Population, MulticlassPopulation)
 
 
-class PopulationScan(FileRows):
-    """Rows of files without labels; made by `Population.scan`."""
-
-    kind = Population
-
-
-class MulticlassPopulationScan(FileRows):
-    """Rows of files without labels, with probabilities of several classes."""
-
-    kind = MulticlassPopulation
-
-
-Source: TypeAlias = Rows | FileRows  # whoever needs all rows at once asks `in_memory`
-KINDS = (Scan, MulticlassScan, PopulationScan, MulticlassPopulationScan)
+def is_binary_scan(source: object) -> TypeGuard[Scan]:
+    """Whether these are rows of files with two labels."""
+    return isinstance(source, Scan) and source.label is not None and not source.several
 
 
 def clusters_in_files() -> InputError:

@@ -547,9 +547,8 @@ class _Unlabelled(Rows):
 
         Returns
         -------
-        PopulationScan
-            For `resemblance` and `Task.estimate`; its `load()` gives a Population in memory. A
-            `MulticlassPopulationScan` for several classes.
+        Scan
+            For `resemblance` and `Task.estimate`; its `load()` gives a Population in memory.
 
         Examples
         --------
@@ -557,7 +556,7 @@ class _Unlabelled(Rows):
         >>> file = os.path.join(tempfile.mkdtemp(), "homes.parquet")
         >>> pa.parquet.write_table(pa.table({"p": [0.2, 0.7, 0.9], "age": [3, 4, 5]}), file)
         >>> it.Population.scan(file, prob="p", on="age")
-        <PopulationScan: 1 file, covariates 'age'>
+        <Scan: 1 file, no labels, covariates 'age'>
         """
         from itrust.data.files import scanned
 

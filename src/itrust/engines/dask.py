@@ -27,7 +27,7 @@ from itrust.data import (
     ChosenRows,
     Extract,
     FilePart,
-    FileRows,
+    Scan,
     SelectionCounts,
     Source,
     rows_at_hand,
@@ -139,7 +139,7 @@ class Dask(Engine):
 
         Parameters
         ----------
-        source : Rows or FileRows
+        source : Rows or Scan
             Rows in memory or in files.
         size : int, optional
             How many rows are kept at most; default: 100,000.
@@ -183,17 +183,15 @@ class Dask(Engine):
         return f"{plan.describe()} on {partitions}"
 
 
-def _checked(source: Any) -> FileRows:
+def _checked(source: Any) -> Scan:
     if source.in_memory is not None:
         problem = "Dask reads files; pass itrust.scan(...) instead of a Sample in memory"
         raise InputError(problem, argument="sample", value=source)
-    scan: FileRows = source
+    scan: Scan = source
     return scan
 
 
-def _counted_parts(
-    cluster: Cluster, scan: FileRows
-) -> tuple[tuple[FilePart, ...], SelectionCounts]:
+def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[tuple[FilePart, ...], SelectionCounts]:
     """All parts of the files with their rows and where they begin, and what became of all rows."""
     parts = list(scan.file_set.parts(PART_ROWS // 4))
     known = [part.rows or 0 for part in parts]
@@ -211,20 +209,20 @@ def _counted_parts(
     return placed, reduce(SelectionCounts.plus, counts, SelectionCounts())
 
 
-def _count(pieces: list[FileRows]) -> list[SelectionCounts]:
+def _count(pieces: list[Scan]) -> list[SelectionCounts]:
     return [seen_here(piece).selected() for piece in while_wanted(pieces)]
 
 
-def _chosen(piece: FileRows, size: int, max_ticket: float, *, counted: bool) -> ChosenRows:
+def _chosen(piece: Scan, size: int, max_ticket: float, *, counted: bool) -> ChosenRows:
     return seen_here(piece).harvest(size, max_ticket, counted=counted)
 
 
-def _accumulate(piece: FileRows, job: Job, chunk: int) -> Totals:
+def _accumulate(piece: Scan, job: Job, chunk: int) -> Totals:
     with one_blas_thread(), memory_kept():
         return accumulate_all(job, while_wanted(seen_here(piece).chunks(chunk)))
 
 
-def pieces_of(scan: FileRows, parts: Sequence[FilePart], chunk: int) -> list[Any]:
+def pieces_of(scan: Scan, parts: Sequence[FilePart], chunk: int) -> list[Any]:
     """What one task reads, for every partition: rows up to a multiple of `chunk`.
 
     A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
@@ -278,7 +276,7 @@ def lots_of(parts: Sequence[FilePart], sizes: Sequence[int], enough: int) -> lis
     return lots
 
 
-def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Done:
+def _rows_done(pieces: Sequence[Scan], advance: Advance | None) -> Done:
     """Tell of the rows of a piece that is done."""
 
     def done(number: int) -> None:
@@ -288,7 +286,7 @@ def _rows_done(pieces: Sequence[FileRows], advance: Advance | None) -> Done:
     return done
 
 
-def seen_here(piece: FileRows) -> FileRows:
+def seen_here(piece: Scan) -> Scan:
     """The same rows; raise where this worker does not find their files."""
     for path in {part.path for part in piece.parts or ()}:
         place = split_table(path)[0]

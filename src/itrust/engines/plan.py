@@ -363,7 +363,7 @@ class Engine(ABC):
 
         Parameters
         ----------
-        source : Rows or FileRows
+        source : Rows or Scan
             Rows in memory or in files.
         size : int, optional
             How many rows are kept at most; default: 100,000.

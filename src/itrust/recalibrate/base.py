@@ -39,12 +39,10 @@ from itrust._core import (
 )
 from itrust.data import (
     Column,
-    FileRows,
     FileSet,
     Kinds,
     MulticlassPopulation,
     MulticlassSample,
-    MulticlassScan,
     Rows,
     Sample,
     Scan,
@@ -76,7 +74,7 @@ READING, FITTING = "reading the rows", "fitting"
 READ_A_SECOND = 1e6  # rows, about
 NEW_COLUMN = "p_recalibrated"
 
-Given = TypeVar("Given", bound=Rows | FileRows)
+Given = TypeVar("Given", bound=Rows | Scan)
 
 
 class SavedMethod(EntryShape):
@@ -155,7 +153,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        sample: Sample | Scan | MulticlassSample | MulticlassScan,
+        sample: Sample | Scan | MulticlassSample,
         *,
         progress: bool | None = None,
     ) -> Self:
@@ -359,7 +357,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         given = labelled(sample)
         self._refuse_others(given)
-        if not isinstance(given, FileRows):
+        if not isinstance(given, Scan):
             told: Given = given.with_predictions(self.predict(given.p, given))
             return told
         if out is None or given.parts is not None:

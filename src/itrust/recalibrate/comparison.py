@@ -30,7 +30,6 @@ from itrust.calibration import (
 )
 from itrust.data import (
     MulticlassSample,
-    MulticlassScan,
     Rows,
     Sample,
     Scan,
@@ -55,8 +54,8 @@ TOO_MANY_SHARED = 0.5
 
 def compare(
     methods: Mapping[str, Recalibrator] | Sequence[Recalibrator],
-    calibration: Sample | Scan | MulticlassSample | MulticlassScan,
-    test: Sample | Scan | MulticlassSample | MulticlassScan,
+    calibration: Sample | Scan | MulticlassSample,
+    test: Sample | Scan | MulticlassSample,
     *,
     alpha: float = 0.05,
     draws: int = 999,

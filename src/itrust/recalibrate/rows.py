@@ -29,7 +29,7 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.data import Column, Design, FileRows, Points, Rows, Scan, checked_sample
+from itrust.data import Column, Design, Points, Rows, Scan, checked_sample
 from itrust.terms import log_softmax
 
 MAX_ROWS = 500_000
@@ -242,16 +242,16 @@ class CalibrationRows:
 
 def labelled(source: Any) -> Any:
     """Pass rows with labels on, at hand or in files; refuse anything else."""
-    kind = source.kind if isinstance(source, FileRows) else type(source)
-    if isinstance(source, Scan) or (getattr(kind, "several", False) and kind.labelled):
+    if isinstance(source, Scan) and source.label is not None:
         return source
-    return checked_sample(source)
+    several = isinstance(source, Rows) and source.several and source.labelled
+    return source if several else checked_sample(source)
 
 
 def random_rows(source: Any, size: int, advance: Advance) -> tuple[Rows, int | None]:
     """Random rows of files with their labels, chosen without a look at these."""
     source = labelled(source)
-    if not isinstance(source, FileRows):
+    if not isinstance(source, Scan):
         return source, None
     if source.several or not source.is_simple:
         return source.load(), None

@@ -28,7 +28,6 @@ from itrust.data import (
     Design,
     Missing,
     MulticlassSample,
-    MulticlassScan,
     Points,
     Rows,
     Sample,
@@ -241,7 +240,7 @@ class TaskResult(Result):
 
 
 def evaluate_tasks(
-    sample: Sample | MulticlassSample | Scan | MulticlassScan,
+    sample: Sample | MulticlassSample | Scan,
     tasks: Sequence[Task],
     *,
     alpha: float = 0.05,

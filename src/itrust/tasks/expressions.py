@@ -35,7 +35,6 @@ from itrust.data import (
     MulticlassSample,
     Points,
     Population,
-    PopulationScan,
     Predicate,
     Rows,
     Sample,
@@ -331,7 +330,7 @@ class Task(Node):
 
     def estimate(
         self,
-        population: Population | PopulationScan | Scan,
+        population: Population | Scan,
         labelled: Sample | MulticlassSample,
         *,
         alpha: float = 0.05,
@@ -353,7 +352,7 @@ class Task(Node):
 
         Parameters
         ----------
-        population : Population, PopulationScan or Scan
+        population : Population or Scan
             With every covariate that the task reads; those it shares with `labelled` serve the
             recalibration and the weights. It may contain the labelled rows. Of several classes,
             a population with probabilities of the same classes.

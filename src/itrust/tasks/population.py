@@ -41,7 +41,6 @@ from itrust.data import (
     Pilot,
     Points,
     Population,
-    PopulationScan,
     Predicate,
     Rows,
     Sample,
@@ -102,7 +101,7 @@ ROWS_A_FEATURE = 20  # labelled rows, below which the test sees too little for t
 
 def estimate_tasks(
     tasks: Sequence[Task | str] | Task | str,
-    population: Population | PopulationScan | Scan,
+    population: Population | Scan,
     labelled: Sample | MulticlassSample,
     *,
     alpha: float = 0.05,
@@ -119,7 +118,7 @@ def estimate_tasks(
     ----------
     tasks : tasks or their text forms
         The numbers.
-    population : Population, PopulationScan or Scan
+    population : Population or Scan
         Rows without labels, with every covariate that the tasks read; of several classes, a
         population with probabilities of the same classes.
     labelled : Sample or MulticlassSample

@@ -32,7 +32,6 @@ from itrust.data import (
     Everywhere,
     Points,
     Population,
-    PopulationScan,
     Rows,
     Sample,
     Scan,
@@ -303,7 +302,7 @@ class PopulationTotals:
 
 def population_totals(
     ratios: Sequence[Ratio],
-    population: Population | PopulationScan | Scan,
+    population: Population | Scan,
     counts: Callable[[Points], BoolArray] | None = None,
 ) -> PopulationTotals:
     """Sums over all rows of a population, some rows at a time."""

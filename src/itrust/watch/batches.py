@@ -11,8 +11,8 @@ import numpy as np
 
 from itrust._core import Code, FloatArray, InputError, Setting, listed
 from itrust.data import (
-    FileRows,
     Rows,
+    Scan,
     Source,
     Words,
     a_kind,
@@ -54,7 +54,7 @@ class BatchSchema:
 
 def chunks_of(rows: Source) -> Iterator[Rows]:
     """Some rows at a time, with weights as they were given; whole where there are clusters."""
-    if isinstance(rows, FileRows):
+    if isinstance(rows, Scan):
         yield from rows.chunks(CHUNK)
         return
     size = CHUNK if rows.cluster is None else rows.n
@@ -82,7 +82,7 @@ def taken_reference(reference: object) -> tuple[Source, BatchSchema, int, str]:
 
 def _checked_rows(given: Any) -> Source:
     """Pass labelled rows on, whose design a watch can take."""
-    if isinstance(given, FileRows) and given.label is not None:
+    if isinstance(given, Scan) and given.label is not None:
         if not given.is_simple:
             raise clusters_in_files()
         return given
@@ -151,7 +151,7 @@ def means_of(rows: Rows) -> tuple[float, float]:
 
 def taken_batch(batch: object, schema: BatchSchema) -> tuple[Rows, str]:
     """Take in a batch, and its digest; refuse one that does not have what the reference has."""
-    rows: Any = _checked_rows(batch.load() if isinstance(batch, FileRows) else batch)
+    rows: Any = _checked_rows(batch.load() if isinstance(batch, Scan) else batch)
     _refuse_labels(rows, schema)
     lacking = [name for name in schema.names if name not in rows.names]
     if lacking:

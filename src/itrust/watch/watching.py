@@ -15,7 +15,7 @@ from itrust._core import (
     checked_choice,
     checked_share,
 )
-from itrust.data import MulticlassSample, MulticlassScan, Rows, Sample, Scan, Source
+from itrust.data import MulticlassSample, Rows, Sample, Scan, Source
 from itrust.tasks import Task, as_tasks, class_tasks, parse
 from itrust.watch.batches import (
     BatchSchema,
@@ -107,7 +107,7 @@ class Watch(Result):
     @classmethod
     def start(
         cls,
-        reference: Sample | MulticlassSample | Scan | MulticlassScan,
+        reference: Sample | MulticlassSample | Scan,
         tasks: Sequence[Task | str] | Task | str = (),
         *,
         alpha: float = 0.05,
@@ -122,7 +122,7 @@ class Watch(Result):
 
         Parameters
         ----------
-        reference : Sample, MulticlassSample, Scan or MulticlassScan
+        reference : Sample, MulticlassSample or Scan
             Labelled rows that no batch repeats. Clusters must be in memory.
         tasks : sequence of Task or str
             Numbers that are reported: means, shares, rates, and arithmetic of them. Default: none.
@@ -162,7 +162,7 @@ class Watch(Result):
 
     def update(
         self,
-        batch: Sample | MulticlassSample | Scan | MulticlassScan,
+        batch: Sample | MulticlassSample | Scan,
         *,
         name: str | None = None,
         at: object = None,
@@ -176,7 +176,7 @@ class Watch(Result):
 
         Parameters
         ----------
-        batch : Sample, MulticlassSample, Scan or MulticlassScan
+        batch : Sample, MulticlassSample or Scan
             Rows with labels that no earlier batch had, with the covariates of the reference; files
             are read into memory. A cluster lies in one batch: what is said of rows that depend on
             earlier ones is not true. A sample has two rows or more and of every covariate a value;
@@ -251,7 +251,7 @@ class Watch(Result):
 
     def new_model(
         self,
-        reference: Sample | MulticlassSample | Scan | MulticlassScan,
+        reference: Sample | MulticlassSample | Scan,
         name: str | None = None,
     ) -> Self:
         """Watch another model from now on; the history stays.
@@ -260,7 +260,7 @@ class Watch(Result):
 
         Parameters
         ----------
-        reference : Sample, MulticlassSample, Scan or MulticlassScan
+        reference : Sample, MulticlassSample or Scan
             Labelled rows of the new model.
         name : str, optional
             Of the model. Default: it has none.

@@ -387,7 +387,7 @@ class Remote(Engine):
 
     def _plan(self, survey, kernel, purpose): ...
 
-    def _pass(self, survey, job):
+    def _pass(self, survey, job, advance):  # noqa: ARG002
         return accumulate_all(job, survey.source.chunks(1_024))
 
 

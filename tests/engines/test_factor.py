@@ -1,5 +1,6 @@
 import json
 import threading
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 import itrust as it
 from itrust import InputError, Sample, nulls, simulate
-from itrust.engines import Drawing, Factor, Job, Purpose, Tiles, accumulate
+from itrust.engines import Drawing, Factor, Purpose, Tiles, accumulate, added
 from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
 from oracles import holds_level
 
@@ -88,16 +89,15 @@ def test_sums_of_parts_are_the_sum_of_the_whole():
     kernel = LocalKernel().resolve(s.points)
     plan = Factor().plan(Factor().survey(s), kernel)
     (whole,) = s.chunks(s.n)
-    drawing = Drawing(nulls.Bernoulli(), range(20), 5)
-    job = Job([plan.work], drawing, plan.unit)
+    job = [plan.work], Drawing(nulls.Bernoulli(), range(20), 5)
     parts = [accumulate(job, chunk) for chunk in s.chunks(700)]
-    total = sum(parts[1:], parts[0])
-    once = accumulate(job, whole)
-    forms = [plan.outcome(found.parts[0]).over_pairs for found in (total, once)]
-    np.testing.assert_allclose(*forms, rtol=1e-4)
-    assert total.parts[0].trace_left == pytest.approx(once.parts[0].trace_left, rel=1e-4)
-    assert total.tally.rows == once.tally.rows
-    assert total.tally.pair_weight == pytest.approx(once.tally.pair_weight)
+    tally, (sums,) = reduce(added, parts)
+    tally_once, (sums_once,) = accumulate(job, whole)
+    found, once = plan.outcome(sums), plan.outcome(sums_once)
+    np.testing.assert_allclose(found.over_pairs, once.over_pairs, rtol=1e-4)
+    assert found.trace_left == pytest.approx(once.trace_left, rel=1e-4)
+    assert tally.rows == tally_once.rows
+    assert tally.pair_weight == pytest.approx(tally_once.pair_weight)
 
 
 def test_categories_split_the_landmarks_into_blocks():

@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust import nulls, simulate
-from itrust.engines import Drawing, Drawn, Job, Products, Scratch, accumulate, join
+from itrust.engines import Drawing, Drawn, Products, Scratch, accumulate, join
 
 RNG = np.random.default_rng(0)
 N, DRAWS = 60, 9
@@ -90,7 +90,7 @@ def test_a_chunk_leaves_nothing_to_the_garbage_collector(null):
     engine = it.engines.Factor()
     survey = engine.survey(s)
     plan = engine.plan(survey, it.kernels.LocalKernel().resolve(s.points))
-    job = Job([plan.work], Drawing(null, range(20), 0), plan.unit)
+    job = [plan.work], Drawing(null, range(20), 0)
     (chunk,) = s.chunks(s.n)
     accumulate(job, chunk)
     gc.collect()

@@ -133,7 +133,7 @@ def test_an_engine_of_ones_own_takes_two_methods(town):
         def _plan(self, survey, kernel, purpose):
             return Factor().plan(survey, kernel, purpose)
 
-        def _pass(self, survey, job):
+        def _pass(self, survey, job, advance):  # noqa: ARG002
             self.passes += 1
             return accumulate_all(job, survey.source.chunks(8_192))
 

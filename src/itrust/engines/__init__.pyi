@@ -21,6 +21,7 @@ from itrust.engines.passes import Totals as Totals
 from itrust.engines.passes import Work as Work
 from itrust.engines.passes import accumulate as accumulate
 from itrust.engines.passes import accumulate_all as accumulate_all
+from itrust.engines.passes import added as added
 from itrust.engines.passes import available_threads as available_threads
 from itrust.engines.passes import join as join
 from itrust.engines.passes import one_blas_thread as one_blas_thread

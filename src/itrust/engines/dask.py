@@ -19,7 +19,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate, pairwise
-from operator import add
 from typing import Any, Self, TypeVar
 
 from itrust._core import Advance, ClusterError, InputError, Setting, checked_positive, counted
@@ -34,7 +33,7 @@ from itrust.data import (
     split_table,
 )
 from itrust.engines.factor import Factor
-from itrust.engines.passes import Job, Totals, accumulate_all, one_blas_thread
+from itrust.engines.passes import Job, Totals, accumulate_all, added, one_blas_thread
 from itrust.engines.plan import POINTS, Engine, Plan, Purpose, Survey
 from itrust.kernels import LocalKernel
 
@@ -166,15 +165,15 @@ class Dask(Engine):
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
 
-    def _pass(self, survey: Survey, job: Job) -> Totals:
-        chunk = self.factor._chunk_rows(survey.n, job.works)
+    def _pass(self, survey: Survey, job: Job, advance: Advance | None) -> Totals:
+        chunk = self.factor._chunk_rows(survey.n, job[0])
         scan = _checked(survey.source)
         pieces = pieces_of(scan, survey.parts, chunk)
         with scan.file_set.same_files(), self._cluster() as cluster:
             # A task, not scattered data: the scheduler can make it again when a worker is lost.
-            (shared,) = cluster.map(copy, [replace(job, advance=None)])
+            (shared,) = cluster.map(copy, [job])
             cluster.spread(shared)
-            done = _rows_done(pieces, job.advance)
+            done = _rows_done(pieces, advance)
             total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
         return total
 
@@ -369,7 +368,7 @@ class Cluster:
             odd = level[len(level) // 2 * 2 :]
             firsts, seconds = level[: len(level) - len(odd) : 2], level[1::2]
             # Before leaves that have not begun, so that few answers are held at a time.
-            level = [*self.map(add, firsts, seconds, priority=1), *odd]
+            level = [*self.map(added, firsts, seconds, priority=1), *odd]
         self._held = level
         self.wait(leaves, done)
         self.wait(list(self._held))

@@ -28,7 +28,6 @@ from itrust._core import Advance, AnyArray, BoolArray, FloatArray, InputError, I
 from itrust.data import Pilot, Points, Rows
 from itrust.engines.passes import (
     ALL,
-    Additive,
     FunctionWork,
     Job,
     Picked,
@@ -38,6 +37,7 @@ from itrust.engines.passes import (
     Totals,
     Work,
     accumulate,
+    added,
     available_threads,
     one_blas_thread,
     ordered_map,
@@ -153,19 +153,19 @@ class Factor(Engine):
         """Itself."""
         return self
 
-    def _pass(self, survey: Survey, job: Job) -> Totals:
+    def _pass(self, survey: Survey, job: Job, advance: Advance | None) -> Totals:
         scratch = Scratch()
         work = ordered_map(
             lambda chunk: accumulate(job, chunk, scratch),
-            survey.source.chunks(self._chunk_rows(survey.n, job.works)),
+            survey.source.chunks(self._chunk_rows(survey.n, job[0])),
             self.threads or available_threads(),
         )
         total: Totals | None = None
         with closing(work):  # an interrupt must not leave threads to the garbage collector
             for part in work:
-                total = part if total is None else total.absorbed(part)
-                if job.advance:
-                    job.advance(part.tally.rows)
+                total = part if total is None else added(total, part, in_place=True)
+                if advance:
+                    advance(part[0].rows)
         if total is None:
             raise InputError("there are no rows")
         return total
@@ -506,16 +506,12 @@ class LowRankPlan(Plan):
         def finished() -> LowRankSums:
             residuals, points = w * (chunk.y - chunk.p), chunk.points.like(self.landmarks)
             left = np.maximum(self.kernel.gram(points).diagonal() - explained, 0.0)
-            return LowRankSums(
-                forms=tuple(forms),
-                diagonal=diagonal[0],
-                expected=float(v @ explained),
-                moments=tuple(moments),
-                trace_left=float(v @ left),
-                diagonal2=float(np.square(v * explained).sum()),
-                worst_root=float(np.sum(np.abs(residuals) * np.sqrt(left))),
-                worst_square=float(np.sum(np.square(residuals) * left)),
-            )
+            expected, trace_left = float(v @ explained), float(v @ left)
+            diagonal2 = float(np.square(v * explained).sum())
+            worst_root = float(np.sum(np.abs(residuals) * np.sqrt(left)))
+            worst_square = float(np.sum(np.square(residuals) * left))
+            numbers = expected, trace_left, diagonal2, worst_root, worst_square
+            return tuple(forms), diagonal[0], tuple(moments), numbers
 
         return Summing(targets, finished)
 
@@ -523,27 +519,27 @@ class LowRankPlan(Plan):
         return self.rank > 0
 
     def outcome(self, sums: LowRankSums, advance: Advance | None = None) -> LowRankOutcome:  # noqa: ARG002
-        squares = [np.square(s).sum(axis=0) for s in sums.forms]
-        over_pairs = np.asarray(reduce(np.add, squares, 0 * sums.diagonal) - sums.diagonal)
-        return LowRankOutcome(over_pairs, sums.diagonal, sums.expected, self, sums)
+        forms, diagonal, moments, (expected, *others) = sums
+        squares = [np.square(s).sum(axis=0) for s in forms]
+        over_pairs = np.asarray(reduce(np.add, squares, 0 * diagonal) - diagonal)
+        return LowRankOutcome(over_pairs, diagonal, expected, self, moments, *others)
 
     def describe(self) -> str:
         return f"factor of rank {self.rank}"
 
 
+# What some rows contribute to the forms of one kernel. For every block of the plan S, data first,
+# (rank, 1 + draws); the sum of w^2 e^2 (FF')_ii; for every block C (rank, rank); and five numbers:
+# the mean of that sum under the null, then those of `LowRankOutcome`.
+LowRankSums = tuple[tuple[FloatArray, ...], FloatArray, tuple[FloatArray, ...], tuple[float, ...]]
+
+
 @dataclass(frozen=True, eq=False)
-class LowRankSums(Additive):
-    """What some rows contribute to the forms of one kernel.
+class LowRankOutcome(KernelOutcome):
+    """What the sums of all rows give for one kernel."""
 
-    `forms` and `moments` have one array a block of the plan: S (rank, 1 + draws), data
-    first, and C (rank, rank). `diagonal` is the sum of w^2 e^2 (FF')_ii, `expected` its mean
-    under the null.
-    """
-
-    forms: tuple[FloatArray, ...]
-    diagonal: FloatArray
-    expected: float
-    moments: tuple[FloatArray, ...]
+    plan: LowRankPlan
+    moments: tuple[FloatArray, ...]  # C of every block
     trace_left: float
     diagonal2: float
     worst_root: float
@@ -554,38 +550,29 @@ class LowRankSums(Additive):
         """Squared norm of V^(1/2) F F' V^(1/2) without its diagonal."""
         return max(sum(float(np.square(c).sum()) for c in self.moments) - self.diagonal2, 0.0)
 
-
-@dataclass(frozen=True, eq=False)
-class LowRankOutcome(KernelOutcome):
-    """What the sums of all rows give for one kernel."""
-
-    plan: LowRankPlan
-    sums: LowRankSums
-
     def variance(self) -> float:
         """Twice the squared norm of V^(1/2) F F' V^(1/2) without its diagonal."""
-        return 2 * self.sums.norm2
+        return 2 * self.norm2
 
     def refined(self, moments: NullMoments) -> NullMoments:
         """The pass has seen all rows, the plan only some."""
-        sums, ratio = self.sums, self.sums.expected / moments.expected[0]
+        ratio = self.expected / moments.expected[0]
         triangles = moments.triangles * ratio**3
-        if sums.diagonal2 < FAINT_DIAGONAL * sums.norm2:  # then all rows can tell
-            triangles = np.array([8 * sum(float(np.trace(c @ c @ c)) for c in sums.moments)])
+        if self.diagonal2 < FAINT_DIAGONAL * self.norm2:  # then all rows can tell
+            triangles = np.array([8 * sum(float(np.trace(c @ c @ c)) for c in self.moments)])
         return replace(
             moments,
-            expected=np.array([sums.expected]),
-            variance=np.array([2 * sums.norm2]),
+            expected=np.array([self.expected]),
+            variance=np.array([2 * self.norm2]),
             triangles=triangles,
             pairs=moments.pairs * ratio**2,
         )
 
     def spectrum(self) -> FloatArray:
         """Weights l_j of the limit law sum l_j (chi2 - 1); the variance is the exact one."""
-        moments = self.sums.moments
-        values = np.concatenate([np.linalg.eigvalsh(c) for c in moments] or [np.empty(0)])
+        values = np.concatenate([np.linalg.eigvalsh(c) for c in self.moments] or [np.empty(0)])
         total = float(np.square(values).sum())
-        return np.asarray(values * np.sqrt(self.sums.norm2 / total) if total else values)
+        return np.asarray(values * np.sqrt(self.norm2 / total) if total else values)
 
     def offset(self) -> float:
         """The mean of the weighted sum of chi-squares."""
@@ -593,14 +580,13 @@ class LowRankOutcome(KernelOutcome):
 
     def certificate(self, pair_weight: float) -> Certificate:
         """The bounds for these rows."""
-        plan, sums = self.plan, self.sums
-        norm = float(np.sqrt(sums.norm2))
+        plan, norm = self.plan, float(np.sqrt(self.norm2))
         rounding = plan.rounding if np.isfinite(plan.rounding) else 0.0
         slack = 10 * rounding * norm
-        low, high = -sums.worst_square - slack, sums.worst_root**2 - sums.worst_square + slack
+        low, high = -self.worst_square - slack, self.worst_root**2 - self.worst_square + slack
         return Certificate(
             rank=plan.rank,
-            bound=relative_bound(sums.trace_left, norm) + rounding,
+            bound=relative_bound(self.trace_left, norm) + rounding,
             sampled=plan.sampled_error,
             worst_case=(low / pair_weight, high / pair_weight),
             precision=str(np.dtype(plan.dtype)),

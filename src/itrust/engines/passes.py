@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import reduce
 from math import prod
 from threading import Lock, local
 from typing import Any, Self, TypeVar
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from threadpoolctl import ThreadpoolController
 
-from itrust._core import Advance, AnyArray, FloatArray, InputError, IntArray, listed
+from itrust._core import AnyArray, FloatArray, InputError, IntArray, listed
 from itrust.data import Rows, called_impossible
 from itrust.nulls import Categorical, Null, Rademacher, RowwiseNull
 
@@ -140,61 +141,50 @@ class Drawn:
         return self._converted[key]
 
 
-@dataclass(frozen=True, eq=False)
-class _Factors:
-    """Features (n, r), squares (n, q) and probabilities (n,) of some rows of a chunk."""
-
-    features: AnyArray
-    squares: AnyArray
-    p: AnyArray
-    rows: Picked
-
-    @property
-    def rank(self) -> int:
-        return int(self.features.shape[1])
-
-    @property
-    def width(self) -> int:
-        return self.rank + int(self.squares.shape[1])
-
-
 class Products:
-    """F'e and Q'e^2 of some rows for many columns."""
+    """F'e and Q'e^2 of some rows for many columns: features (n, r), squares (n, q), p (n,)."""
 
     def __init__(
         self, features: AnyArray, squares: AnyArray, p: FloatArray, rows: Picked = ALL
     ) -> None:
-        self.factors = _Factors(features, squares, p.astype(features.dtype), rows)
-        self.stack, self.first = _Stack([self.factors]), 0
+        self.rank, self.width = features.shape[1], features.shape[1] + squares.shape[1]
+        self.stack = _Stack([(features, squares)], p.astype(features.dtype), rows)
+        self.first = 0
 
     def of(self, drawn: Drawn) -> tuple[AnyArray, AnyArray]:
         """Multiply features and squares with some columns."""
-        own = self.stack.of(drawn)[self.first : self.first + self.factors.width]
-        return own[: self.factors.rank], own[self.factors.rank :]
+        own = self.stack.of(drawn)[self.first : self.first + self.width]
+        return own[: self.rank], own[self.rank :]
 
 
 def join(products: Iterable[Products], scratch: Scratch) -> None:
     """Let all products of the same rows be made at once, as one large product."""
     alike: dict[tuple[Any, ...], list[Products]] = {}
     for one in products:
-        rows, dtype = one.factors.rows, one.factors.p.dtype
+        rows = one.stack.rows
         same = (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
-        alike.setdefault((dtype, same), []).append(one)
+        alike.setdefault((one.stack.p.dtype, same), []).append(one)
     for number, members in enumerate(alike.values()):
-        stack, first = _Stack([one.factors for one in members], scratch, f"stack {number}"), 0
+        parts, first = [part for one in members for part in one.stack.parts], 0
+        stack = _Stack(parts, members[0].stack.p, members[0].stack.rows, scratch, f"stack {number}")
         for one in members:
             one.stack, one.first = stack, first
-            first += one.factors.width
+            first += one.width
 
 
 class _Stack:
-    """Features and squares of the same rows, one below the other, for one product."""
+    """Pairs of features and squares of the same rows, one below the other, for one product."""
 
     def __init__(
-        self, parts: list[_Factors], scratch: Scratch | None = None, name: str = "stack"
+        self,
+        parts: list[tuple[AnyArray, AnyArray]],
+        p: AnyArray,
+        rows: Picked,
+        scratch: Scratch | None = None,
+        name: str = "stack",
     ) -> None:
-        self.parts, self.scratch, self.name = parts, scratch or Scratch(), name
-        self.rows, self.dtype = parts[0].rows, parts[0].p.dtype
+        self.parts, self.p, self.rows = parts, p, rows
+        self.scratch, self.name = scratch or Scratch(), name
         self.last: tuple[Drawn, AnyArray] | None = None
         self.linear: tuple[AnyArray, AnyArray] | None = None
 
@@ -206,36 +196,38 @@ class _Stack:
 
     def _made(self, drawn: Drawn) -> AnyArray:
         if not drawn.is_label and drawn.flipped is None:
-            values = drawn.as_type(self.dtype)[self.rows]
-            squares = np.square(values)
-            made = [(q.features.T @ values, q.squares.T @ squares) for q in self.parts]
-            return np.concatenate([sums for pair in made for sums in pair])
+            values = drawn.as_type(self.p.dtype)[self.rows]
+            both = values, np.square(values)
+            return np.concatenate(
+                [x.T @ e for pair in self.parts for x, e in zip(pair, both, strict=True)]
+            )
         # All draws of a pass are of one kind, so that this is done once.
         self.linear = self.linear or self._in_labels_or_signs(drawn.flipped)
         matrix, constant = self.linear
-        sums: AnyArray = matrix @ drawn.numbers[self.rows].astype(self.dtype, copy=False)
+        sums: AnyArray = matrix @ drawn.numbers[self.rows].astype(self.p.dtype, copy=False)
         sums += constant
         return sums
 
     def _in_labels_or_signs(self, flipped: FloatArray | None) -> tuple[AnyArray, AnyArray]:
         """What labels or signs are multiplied with, (r + q, n), and what is added, (r + q, 1)."""
-        shape = sum(part.width for part in self.parts), self.parts[0].p.size
-        matrix = self.scratch.array(self.name, shape, self.dtype)
-        constant, first = np.zeros((shape[0], 1), dtype=self.dtype), 0
-        for part in self.parts:
-            forms = slice(first, first + part.rank)
-            squares = slice(first + part.rank, first + part.width)
-            first += part.width
+        p = self.p
+        shape = sum(len(x.T) for pair in self.parts for x in pair), p.size
+        matrix = self.scratch.array(self.name, shape, p.dtype)
+        constant, first = np.zeros((shape[0], 1), dtype=p.dtype), 0
+        for features, by_square in self.parts:
+            last = first + features.shape[1]
+            forms, squares = slice(first, last), slice(last, last + by_square.shape[1])
+            first = squares.stop
             if flipped is None:  # e = y - p, and e^2 = p^2 + y (1 - 2p) is linear in y, too
-                matrix[forms] = part.features.T
-                np.multiply(part.squares.T, 1 - 2 * part.p, out=matrix[squares])
-                constant[forms, 0] = -(part.features.T @ part.p)
-                constant[squares, 0] = part.squares.T @ np.square(part.p)
+                matrix[forms] = features.T
+                np.multiply(by_square.T, 1 - 2 * p, out=matrix[squares])
+                constant[forms, 0] = -(features.T @ p)
+                constant[squares, 0] = by_square.T @ np.square(p)
             else:  # e times a sign, whose square is e^2
-                e = flipped[self.rows].astype(self.dtype)
-                np.multiply(part.features.T, e, out=matrix[forms])
+                e = flipped[self.rows].astype(p.dtype)
+                np.multiply(features.T, e, out=matrix[forms])
                 matrix[squares] = 0.0
-                constant[squares, 0] = part.squares.T @ np.square(e)
+                constant[squares, 0] = by_square.T @ np.square(e)
         return matrix, constant
 
 
@@ -277,12 +269,13 @@ class Additive:
 
     def _sum(self, other: Self, *, in_place: bool) -> Self:
         pairs = {name: (mine, vars(other)[name]) for name, mine in vars(self).items()}
-        return type(self)(**{name: _sum(*pair, in_place) for name, pair in pairs.items()})
+        return type(self)(**{name: added(*pair, in_place) for name, pair in pairs.items()})
 
 
-def _sum(a: Any, b: Any, in_place: bool) -> Any:
+def added(a: Any, b: Any, in_place: bool = False) -> Any:
+    """Sum of what adds up: numbers, arrays, sets, `Additive`, and tuples entry by entry."""
     if isinstance(a, tuple):
-        return tuple(_sum(x, y, in_place) for x, y in zip(a, b, strict=True))
+        return tuple(added(x, y, in_place) for x, y in zip(a, b, strict=True))
     if isinstance(a, frozenset):
         return a | b
     if in_place and isinstance(a, Additive):
@@ -357,12 +350,8 @@ class Tally(Additive):
         return tuple(said)
 
 
-@dataclass(frozen=True, eq=False)
-class Totals(Additive):
-    """The tally of the rows and the sums of every piece of work."""
-
-    tally: Tally
-    parts: tuple[Any, ...]
+# The tally of the rows and the sums of every piece of work.
+Totals = tuple[Tally, tuple[Any, ...]]
 
 
 class Work(ABC):
@@ -435,20 +424,15 @@ def rowwise_work(
     return FunctionWork(begin, unit, outcome)
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What one pass over the rows has to do."""
-
-    works: Sequence[Work]
-    drawing: Drawing
-    unit: float
-    advance: Advance | None = None
+# What one pass over the rows adds up, with which draws.
+Job = tuple[Sequence[Work], Drawing]
 
 
 def accumulate(job: Job, chunk: Rows, scratch: Scratch | None = None) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
-    scratch, drawing = scratch or Scratch(), job.drawing
-    w = np.ones(chunk.n) if chunk.weights is None else chunk.weights / job.unit
+    scratch, (works, drawing) = scratch or Scratch(), job
+    unit = works[0].unit if works else 1.0
+    w = np.ones(chunk.n) if chunk.weights is None else chunk.weights / unit
     outcomes = chunk.predictions.shape[1]
     # Classes and signs of rows with several outcomes are drawn once and serve every outcome.
     shared = outcomes > 1 and drawing.redraw is not None
@@ -459,11 +443,11 @@ def accumulate(job: Job, chunk: Rows, scratch: Scratch | None = None) -> Totals:
             return _drawn(chunk, drawing, block)
         return whole[:, first : first + len(block)]
 
-    of_all = {n: work.begin(chunk, w, drawing.columns) for n, work in _reading(job, None)}
+    of_all = {n: work.begin(chunk, w, drawing.columns) for n, work in _reading(works, None)}
     sums: dict[int, Any] = {}
     for k in range(outcomes):
         rows = chunk.outcome(k)
-        alone = {n: work.begin(rows, w, drawing.columns) for n, work in _reading(job, k)}
+        alone = {n: work.begin(rows, w, drawing.columns) for n, work in _reading(works, k)}
         partials = [*alone.values(), *(partial.of(k, rows) for partial in of_all.values())]
         join((one for partial in partials for one in getattr(partial, "products", ())), scratch)
         for columns in _columns_of(rows, k, drawing, drawn, scratch) if partials else ():
@@ -471,21 +455,18 @@ def accumulate(job: Job, chunk: Rows, scratch: Scratch | None = None) -> Totals:
                 partial.add(columns)
         sums |= {n: partial.finished() for n, partial in alone.items()}
     sums |= {n: partial.finished() for n, partial in of_all.items()}
-    return Totals(Tally.of(chunk, w), tuple(sums[n] for n in range(len(job.works))))
+    return Tally.of(chunk, w), tuple(sums[n] for n in range(len(works)))
 
 
-def _reading(job: Job, outcome: int | None) -> list[tuple[int, Work]]:
-    return [(n, work) for n, work in enumerate(job.works) if work.outcome == outcome]
+def _reading(works: Sequence[Work], outcome: int | None) -> list[tuple[int, Work]]:
+    return [(n, work) for n, work in enumerate(works) if work.outcome == outcome]
 
 
 def accumulate_all(job: Job, chunks: Iterable[Rows]) -> Totals:
     """The same for several chunks, one after the other."""
     scratch = Scratch()
     parts = (accumulate(job, chunk, scratch) for chunk in chunks)
-    total = next(parts)
-    for part in parts:
-        total = total.absorbed(part)
-    return total
+    return reduce(lambda total, part: added(total, part, in_place=True), parts)
 
 
 def _columns_of(

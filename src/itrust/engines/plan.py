@@ -463,20 +463,20 @@ class Engine(ABC):
         unit = passing[0].unit if passing else 1.0
         if not all(math.isclose(work.unit, unit, rel_tol=1e-9) for work in passing):
             raise ValueError("pieces of work of one pass take weights in one unit")
-        job = Job(passing, drawing, unit, advance) if passing else Job((), Drawing(), unit)
-        totals = self._pass(survey, job)
-        tally, whole, columns = totals.tally, survey.source.in_memory, None
+        alone = advance if passing else None
+        tally, parts = self._pass(survey, (passing, drawing if passing else Drawing()), alone)
+        whole, columns = survey.source.in_memory, None
         pair_weight = tally.pair_weight
         if whole is not None and tally.positives.size == 1:  # then nothing cancels
             pair_weight = whole.pair_weight / (unit**2 if whole.weights is not None else 1.0)
         tally.refuse(pair_weight)
         if whole is not None and any(plan.work is None for plan in plans):
             columns = Columns.of(whole, drawing, unit)
-        sums = iter(totals.parts[len(works) :])
+        sums = iter(parts[len(works) :])
         kernels = tuple(
             plan.outcome(columns if plan.work is None else next(sums), advance) for plan in plans
         )
-        return Outcome(tally, pair_weight, totals.parts[: len(works)], kernels)
+        return Outcome(tally, pair_weight, parts[: len(works)], kernels)
 
     @property
     def _pilot(self) -> int:
@@ -487,7 +487,7 @@ class Engine(ABC):
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...
 
     @abstractmethod
-    def _pass(self, survey: Survey, job: Job) -> Totals:
+    def _pass(self, survey: Survey, job: Job, advance: Advance | None) -> Totals:
         """Add every piece of work up over all rows."""
 
 

@@ -82,8 +82,8 @@ class Tiles(Engine):
         assert sample is not None
         return TiledPlan(kernel, self, sample)
 
-    def _pass(self, survey: Survey, job: Job) -> Totals:
-        return Factor(threads=self.threads)._pass(survey, job)
+    def _pass(self, survey: Survey, job: Job, advance: Advance | None) -> Totals:
+        return Factor(threads=self.threads)._pass(survey, job, advance)
 
     def forms(
         self, gram: Gram, residuals: FloatArray, advance: Advance | None = None
@@ -311,8 +311,8 @@ class Auto(Engine):
         plan = factor._plan(survey, kernel, purpose)
         return exact if dense and _tiles_are_better(n, plan, factor, purpose) else plan
 
-    def _pass(self, survey: Survey, job: Job) -> Totals:
-        return Factor()._pass(survey, job)
+    def _pass(self, survey: Survey, job: Job, advance: Advance | None) -> Totals:
+        return Factor()._pass(survey, job, advance)
 
 
 def _tile_seconds(n: int, draws: int) -> float:

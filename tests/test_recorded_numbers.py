@@ -232,13 +232,15 @@ def bias(sample, **settings):
 
 
 def bias_elsewhere(sample, places):
-    """A bias that is known already, at other places, and its cubic."""
+    """A bias that is known already, at other places, and the paper's cubics through it."""
     found = it.local_bias(sample, **SEEDED)
-    cubic = found.cubic("age", by="region")
-    return {
-        "at": bias_facts(found.at(places)),
-        "cubic": [digest(group.at(group.covariate)) for group in cubic.groups],
-    }
+    age, region = (found.points.columns[sample.names.index(name)] for name in ("age", "region"))
+    cubics = []
+    for code in range(len(region.levels)):
+        rows = np.flatnonzero((region.values == code) & found.known)
+        x, values = age.values[rows], found.values[rows]
+        cubics.append(digest(np.polynomial.Polynomial.fit(x, values, 3)(x)))
+    return {"at": bias_facts(found.at(places)), "cubic": cubics}
 
 
 def bias_facts(found):

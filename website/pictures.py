@@ -138,11 +138,6 @@ def slices(town: Town) -> Figure:
     return town.bias.slices().plot(max_slices=6).figure_  # type: ignore[no-any-return]
 
 
-def cubic(town: Town) -> Figure:
-    """The paper's picture: cubic fits of the local bias."""
-    return town.bias.plot(name="age", by="region").figure_  # type: ignore[no-any-return]
-
-
 def comparison(town: Town) -> Figure:
     """Two models and one number."""
     chosen = ("age", "region")
@@ -218,7 +213,6 @@ PICTURES: dict[str, Callable[[Town], Figure]] = {
     "map": bias_map,
     "groups": groups,
     "slices": slices,
-    "cubic": cubic,
     "comparison": comparison,
     "audit": audit,
     "dots": dots,

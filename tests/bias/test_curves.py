@@ -101,14 +101,6 @@ def test_wrong_input_gets_one_sentence(call, message):
         call(town(100))
 
 
-def test_cubics_follow_a_cubic():
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, 3_000)
-    sample = it.Sample(rng.random(3_000) < 0.5 + 0.3 * x**3, np.full(3_000, 0.5), {"x": x})
-    fit = it.local_bias(sample, draws=19, rng=0).cubic("x")
-    assert fit.groups[0].at([-0.8, 0.0, 0.8]) == pytest.approx([-0.15, 0.0, 0.15], abs=0.06)
-
-
 def test_a_group_nobody_is_in_is_unknown_and_not_right():
     rng = np.random.default_rng(0)
     x = {"age": rng.integers(20, 80, 300), "g": np.where(np.arange(300) < 3, "few", "many")}
@@ -145,21 +137,6 @@ def test_the_prediction_has_curves_and_maps():
 def test_whole_numbers_have_whole_grids():
     grid = it.bias_curve(town(600), "age", draws=19, rng=0).parts[0].grid
     assert (grid == np.round(grid)).all()
-
-
-def test_cubics_refuse_what_is_no_number_and_name_who_is_left_out():
-    rng = np.random.default_rng(0)
-    g = np.where(np.arange(400) < 2, "few", "many")
-    sample = it.Sample(
-        rng.random(400) < 0.5, np.full(400, 0.5), {"x": rng.normal(size=400), "g": g}
-    )
-    b = it.local_bias(sample, draws=19, rng=0)
-    with pytest.raises(InputError, match="'g' has no cubic"):
-        b.cubic("g")
-    fit = b.cubic("x", "g")
-    assert fit.left_out == ("g = few",)
-    assert "g = few: fewer than four known points" in str(fit)
-    assert fit.to_arrow().num_rows == fit.groups[0].values.size
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,13 @@ def results(sample) -> dict[str, object]:
         "slice": slices[0],
         "curve": bias.curve("age", EVIL),
         "map": bias.map("age", EVIL, points=9),
-        "cubic": bias.cubic("age", EVIL),
         "task": task.evaluate(sample, draws=49, rng=0),
         "estimate": estimate,
         "way": estimate.prediction_powered,
     }
 
 
-NAMES = ("bias", "groups", "group", "slices", "slice", "curve", "map", "cubic")
+NAMES = ("bias", "groups", "group", "slices", "slice", "curve", "map")
 NAMES += ("task", "estimate", "way")
 
 

@@ -45,7 +45,6 @@ MAKERS = {
     "map": lambda s: it.bias_map(s, "age", "income", points=10, **FEW),
     "groups": lambda s: it.bias_groups(s, "region", **FEW),
     "slices": lambda s: it.bias_slices(s, **FEW),
-    "cubic": lambda s: it.local_bias(s, draws=19, rng=0).cubic("age", "region"),
 }
 
 
@@ -54,7 +53,7 @@ def drawn(name, sample, ax=None):
     return MAKERS[name](sample).plot(ax, **settings)
 
 
-SIGNED = {"reliability", "curve", "curves", "map", "groups", "cubic"}
+SIGNED = {"reliability", "curve", "curves", "map", "groups"}
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -162,7 +161,6 @@ RESULTS = {
     "map": lambda s: it.bias_map(s, "age", "income", points=8, draws=49, rng=0),
     "groups": lambda s: it.bias_groups(s, "region", draws=49, rng=0),
     "slices": lambda s: it.bias_slices(s, draws=49, rng=0),
-    "cubic": lambda s: it.local_bias(s, draws=19, rng=0).cubic("age"),
     "audit": lambda s: it.audit(s, draws=79, rng=0, charts=False),
     "bias": lambda s: it.local_bias(s, draws=19, rng=0),
     "task": lambda s: it.tasks.mean("age").matters_at(2.0).evaluate(s, draws=49, rng=0),
@@ -292,7 +290,6 @@ def test_local_bias_marks_the_points_that_are_shown(town):
     display = bias.plot()
     drawn = sum(len(found.get_offsets()) for found in display.ax_.collections)
     assert drawn == bias.known.sum()
-    assert "cubic fits" in texts(bias.plot(name="age").figure_)
     plt.close("all")
 
 

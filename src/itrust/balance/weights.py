@@ -35,6 +35,7 @@ from itrust.data import Cell, Pilot, Points, short
 from itrust.terms import (
     COLUMN_LEVELS,
     Absent,
+    Expansion,
     Features,
     Is,
     Power,
@@ -375,45 +376,30 @@ def _solved(
     centred: FloatArray, base: FloatArray, ridge: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Minimise the dual; the weights, their coefficients, and whether they balance."""
-    b = minimised(lambda b: _Dual(centred, base, ridge, b), start, ENOUGH**2).theta
-    there = _Dual(centred, base, ridge, b)
-    return there.weights, b, bool(np.abs(there.gradient).max(initial=0.0) < CLOSE)
 
+    def weighted(b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Logs of weights, weights, and derivatives."""
+        logs = np.asarray(centred @ b)
+        raw = base * np.exp(logs - logs.max())
+        weights = np.asarray(raw / raw.sum())
+        return logs, weights, np.asarray(weights @ centred + ridge * b)
 
-@dataclass(frozen=True, eq=False)
-class _Dual:
-    """The dual around some coefficients b."""
+    def expanded(b: FloatArray) -> Expansion:
+        logs, weights, gradient = weighted(b)
+        top = float(logs.max())
+        loss = math.log(float(base @ np.exp(logs - top))) + top + float(ridge @ np.square(b)) / 2
 
-    centred: FloatArray
-    base: FloatArray
-    ridge: FloatArray
-    b: FloatArray
-    mass: float = 1.0
+        def ahead() -> tuple[FloatArray, FloatArray]:
+            mean = weights @ centred
+            curve = (centred * weights[:, None]).T @ centred - np.outer(mean, mean)
+            curve[np.diag_indices(mean.size)] += ridge + TINY * max(1.0, float(np.trace(curve)))
+            return gradient, np.asarray(-np.linalg.lstsq(curve, gradient, rcond=TINY)[0], float)
 
-    @cached_property
-    def _logs(self) -> FloatArray:
-        return np.asarray(self.centred @ self.b)
+        return loss, ahead
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        raw = self.base * np.exp(self._logs - self._logs.max())
-        return np.asarray(raw / raw.sum())
-
-    @property
-    def loss(self) -> float:
-        top = float(self._logs.max())
-        total = float(self.base @ np.exp(self._logs - top))
-        return math.log(total) + top + float(self.ridge @ np.square(self.b)) / 2
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        return np.asarray(self.weights @ self.centred + self.ridge * self.b)
-
-    def step(self) -> FloatArray:
-        mean = self.weights @ self.centred
-        curve = (self.centred * self.weights[:, None]).T @ self.centred - np.outer(mean, mean)
-        curve[np.diag_indices(mean.size)] += self.ridge + TINY * max(1.0, float(np.trace(curve)))
-        return np.asarray(-np.linalg.lstsq(curve, self.gradient, rcond=TINY)[0], dtype=float)
+    b, _ = minimised(expanded, start, ENOUGH**2)
+    _, weights, gradient = weighted(b)
+    return weights, b, bool(np.abs(gradient).max(initial=0.0) < CLOSE)
 
 
 def _trimmed(weights: FloatArray, largest: float) -> tuple[FloatArray, int]:

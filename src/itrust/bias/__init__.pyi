@@ -34,8 +34,6 @@ from itrust.bias.pictures import ALL_ROWS as ALL_ROWS
 from itrust.bias.pictures import Axis as Axis
 from itrust.bias.pictures import BiasCurve as BiasCurve
 from itrust.bias.pictures import BiasMap as BiasMap
-from itrust.bias.pictures import CubicFit as CubicFit
-from itrust.bias.pictures import CubicGroup as CubicGroup
 from itrust.bias.pictures import CurvePart as CurvePart
 from itrust.bias.pictures import bias_curve as bias_curve
 from itrust.bias.pictures import bias_map as bias_map
@@ -61,8 +59,6 @@ __all__ = [
     "Band",
     "BiasCurve",
     "BiasMap",
-    "CubicFit",
-    "CubicGroup",
     "CurvePart",
     "GroupBias",
     "GroupTable",

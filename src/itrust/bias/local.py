@@ -38,7 +38,7 @@ from itrust.engines import EngineChoice
 from itrust.kernels import RBF, LocalKernel
 
 if TYPE_CHECKING:
-    from itrust.bias.pictures import BiasCurve, BiasMap, CubicFit
+    from itrust.bias.pictures import BiasCurve, BiasMap
 
 MAX_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 1_000
@@ -238,25 +238,6 @@ class LocalBias(Result):
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
         given = {name: settings.pop(name, None) for name in ("alpha", "draws", "rng")}
         return self.redraws.again(**given, parts=parts)
-
-    def cubic(self, name: str, by: str | Sequence[str] = ()) -> CubicFit:
-        """Fit cubics to the values at the points against a covariate, as in the paper's figure.
-
-        Parameters
-        ----------
-        name : str
-            What to plot against: a number, a date or "prediction".
-        by : str or sequence of str
-            Covariates that make groups by their values; default: one group of all points.
-
-        Returns
-        -------
-        CubicFit
-            One cubic for each group, without error control.
-        """
-        from itrust.bias.pictures import cubic_fit
-
-        return cubic_fit(self, name, by)
 
     def to_arrow(self) -> pa.Table:
         """Give one row for each point: covariates, prediction, bias and bands.

@@ -1,4 +1,4 @@
-"""Pictures of the local bias over some covariates alone: curves, maps, and the paper's cubics."""
+"""Pictures of the local bias over some covariates alone: curves and maps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.polynomial import Polynomial
 
 from itrust._core import (
     BoolArray,
@@ -45,7 +44,6 @@ MAX_PLACES = 2**13  # whose sums over all draws are held at once
 BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
 ALL_ROWS, TITLE = "all rows", "curves and maps"
 POINTS, SIDE = 60, 40  # along a curve, and along each side of a map
-MIN_POINTS = 4  # that a cubic needs
 CURVE_COLUMNS = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
 
 Picture = TypeVar("Picture")
@@ -513,129 +511,3 @@ def map_plan(
 
     grid = [across.column.take(columns), up.column.take(rows)]
     return _asked(redraws, grid, exact, drawn, min_neighbours)
-
-
-@dataclass(frozen=True, eq=False)
-class CubicGroup:
-    """Points of one group and the cubic through them.
-
-    Attributes
-    ----------
-    where : Predicate
-        Which rows the group has; `Everywhere()` without groups.
-    covariate : (k,) array
-        The covariate at the group's points that are known.
-    values : (k,) array
-        The local bias there.
-    cubic : Polynomial
-        Fitted by least squares.
-    """
-
-    where: Predicate
-    covariate: FloatArray
-    values: FloatArray
-    cubic: Polynomial
-
-    @property
-    def group(self) -> str:
-        """The group in reading words, or "all rows"."""
-        return group_name(self.where)
-
-    def at(self, covariate: object) -> FloatArray:
-        """Evaluate the cubic.
-
-        Beyond the group's points it is extrapolated, and a cubic soon leaves the data there.
-
-        Parameters
-        ----------
-        covariate : array of numbers
-            Values of the covariate, of any shape.
-
-        Returns
-        -------
-        array
-            The fitted bias at each of them.
-        """
-        return np.asarray(self.cubic(np.asarray(covariate, dtype=float)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CubicFit(Result):
-    """Cubic fits of a local bias against a covariate, by group: the paper's picture.
-
-    No error control: the fit smooths an estimate that is smooth already. `bias_curve` has bands.
-
-    Attributes
-    ----------
-    column : Column
-        The covariate.
-    groups : tuple of CubicGroup
-        One cubic for each group; `group.at(x)` evaluates it.
-    left_out : tuple of str
-        Groups with fewer than four points that are known.
-    """
-
-    column: Column
-    groups: tuple[CubicGroup, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the covariate."""
-        return self.column.name
-
-    def to_arrow(self) -> pa.Table:
-        """Give one row for each point.
-
-        Returns
-        -------
-        pyarrow.Table
-            Group, covariate, bias and fit.
-        """
-        parts = self.groups
-        columns = {
-            "position": [part.covariate for part in parts],
-            "bias": [part.values for part in parts],
-            "cubic": [part.at(part.covariate) for part in parts],
-        }
-        groups = [part.group for part in parts for _ in part.values]
-        joined = {name: np.concatenate(values) for name, values in columns.items()}
-        return pa.table({"group": groups, **joined})
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {
-            "covariate": self.name,
-            "groups": [
-                {
-                    "group": part.group,
-                    "where": part.where.to_dict(),
-                    "points": part.values.size,
-                    "coefficients": part.cubic.convert().coef,
-                }
-                for part in self.groups
-            ],
-            "left_out": self.left_out,
-        }
-
-    def __repr__(self) -> str:
-        return f"<CubicFit: {self.name!r}, {counted(len(self.groups), 'group')}>"
-
-
-def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> CubicFit:
-    """Fit a cubic to the values at the points, in every group, by least squares."""
-    column = column_of(bias.points, name)
-    if column.is_category or np.unique(column.values[~column.missing]).size < MIN_POINTS:
-        problem = f"{{column}} has no cubic: it needs numbers, {MIN_POINTS} different ones or more"
-        raise InputError(problem, column=name)
-    fits, left_out = [], []
-    for where, _ in combinations_of(bias.sample, names_of(by)):
-        rows = np.flatnonzero(where.rows(bias.points) & bias.known & ~column.missing)
-        x, values = column.values[rows], bias.values[rows]
-        if np.unique(x).size < MIN_POINTS:
-            left_out.append(group_name(where))
-        else:
-            fits.append(CubicGroup(where, x, values, Polynomial.fit(x, values, MIN_POINTS - 1)))
-    if not fits:
-        problem = f"no group has {MIN_POINTS} known points with different {{column}}"
-        raise InputError(problem, column=name)
-    return CubicFit(column, tuple(fits), tuple(left_out))

@@ -3,7 +3,6 @@ from itrust.kernels.base import Delta as Delta
 from itrust.kernels.base import Kernel as Kernel
 from itrust.kernels.base import Median as Median
 from itrust.kernels.base import Precomputed as Precomputed
-from itrust.kernels.base import Product as Product
 from itrust.kernels.base import Scale as Scale
 from itrust.kernels.base import WidthRule as WidthRule
 from itrust.kernels.grams import GaussianGram as GaussianGram

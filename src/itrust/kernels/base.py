@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -135,10 +135,10 @@ class Kernel(ABC):
         return repr(self)
 
     def __mul__(self, other: Kernel) -> Kernel:
-        return Product((self, other)) if isinstance(other, Kernel) else NotImplemented
+        return Compound((self, other)) if isinstance(other, Kernel) else NotImplemented
 
     def __add__(self, other: Kernel) -> Kernel:
-        return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
+        return Compound((self, other), is_sum=True) if isinstance(other, Kernel) else NotImplemented
 
     def to_dict(self) -> dict[str, Any]:
         """Give the name and the settings, ready for JSON.
@@ -162,10 +162,22 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Compound(Kernel):
-    """A kernel that is made of others."""
+    """Kernels whose values are multiplied or added; write `a * b` or `a + b`.
+
+    Rows are alike where every factor, or any term, finds them alike.
+    """
 
     parts: tuple[Kernel, ...]
-    _called: ClassVar[str]
+    is_sum: bool = False
+
+    @property
+    def supremum(self) -> float:
+        own = [part.supremum for part in self.parts]
+        return math.fsum(own) if self.is_sum else math.prod(own)
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        grams = [part.gram(left, right) for part in self.parts]
+        return CombinedGram.of(np.add, grams) if self.is_sum else product(grams)
 
     @property
     def reads_columns(self) -> bool:
@@ -176,48 +188,25 @@ class Compound(Kernel):
         return any(part.is_positional for part in self.parts)
 
     def resolve(self, columns: Sequence[Column]) -> Kernel:
-        return type(self)(tuple(part.resolve(columns) for part in self.parts))
+        return replace(self, parts=tuple(part.resolve(columns) for part in self.parts))
 
     def widened(self, factor: float) -> Kernel:
-        return type(self)(tuple(part.widened(factor) for part in self.parts))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kernel": type(self).__name__, self._called: _plain(self.parts)}
-
-
-class Product(Compound):
-    """The product of kernels; write `a * b`. Rows are alike where every factor finds them alike."""
-
-    _called = "factors"
-
-    @property
-    def supremum(self) -> float:
-        return math.prod(part.supremum for part in self.parts)
-
-    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return product([part.gram(left, right) for part in self.parts])
+        return replace(self, parts=tuple(part.widened(factor) for part in self.parts))
 
     def describe(self, names: Sequence[str]) -> str:
+        if self.is_sum:
+            return repr(self)
         return "; ".join(part.describe(names) for part in self.parts)
 
-    def __repr__(self) -> str:
-        return " * ".join(f"({f!r})" if isinstance(f, Sum) else repr(f) for f in self.parts)
-
-
-class Sum(Compound):
-    """The sum of kernels; write `a + b`. Rows are alike where any term finds them alike."""
-
-    _called = "terms"
-
-    @property
-    def supremum(self) -> float:
-        return math.fsum(part.supremum for part in self.parts)
-
-    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return CombinedGram.of(np.add, [part.gram(left, right) for part in self.parts])
+    def to_dict(self) -> dict[str, Any]:
+        name, parts = ("Sum", "terms") if self.is_sum else ("Product", "factors")
+        return {"kernel": name, parts: _plain(self.parts)}
 
     def __repr__(self) -> str:
-        return " + ".join(repr(part) for part in self.parts)
+        if self.is_sum:
+            return " + ".join(map(repr, self.parts))
+        inner = ((part, getattr(part, "is_sum", False)) for part in self.parts)
+        return " * ".join(f"({part!r})" if is_sum else repr(part) for part, is_sum in inner)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from itrust._core import InputError, listed
 from itrust.data import Column, Points
-from itrust.kernels.base import Compound, Constant, Delta, Kernel, Median, On, Product
+from itrust.kernels.base import Compound, Constant, Delta, Kernel, Median, On
 from itrust.kernels.grams import Gram, product
 from itrust.kernels.smooth import RBF
 
@@ -182,7 +182,7 @@ def default_covariate_kernel(
 def _product(parts: Sequence[Kernel]) -> Kernel:
     if not parts:
         return Constant()
-    return parts[0] if len(parts) == 1 else Product(tuple(parts))
+    return parts[0] if len(parts) == 1 else Compound(tuple(parts))
 
 
 def _named(kernel: Kernel, columns: Sequence[Column]) -> set[str]:

@@ -561,7 +561,7 @@ def fitter(
     def fit(ridge: float, start: FloatArray | None) -> FloatArray:
         begun = None if start is None else start[0]
         link = LINKS["logit"]
-        return fit_glm(link, lambda: (block,), penalties(ridge), begun, done=DONE).theta[None]
+        return fit_glm(link, lambda: (block,), penalties(ridge), begun, done=DONE)[0][None]
 
     return fit
 
@@ -574,7 +574,7 @@ def _fitted_in_blocks(
     start = curve = None
     if few.n < rows.n:
         some = _blocks(few, chain, basis)
-        start = fit_glm(link, some, penalty, done=DONE).theta
+        start = fit_glm(link, some, penalty, done=DONE)[0]
         curve = rows.n / few.n * summed(link, start, some).curve
     every = _blocks(rows, chain, basis)
 
@@ -583,7 +583,7 @@ def _fitted_in_blocks(
             yield block
             advance(CORRECTING * block.s.size / (rows.n * USUAL_PASSES))
 
-    return fit_glm(link, counted, penalty, start, done=DONE, curve=curve).theta
+    return fit_glm(link, counted, penalty, start, done=DONE, curve=curve)[0]
 
 
 def _blocks(rows: Rows, chain: _Chain, basis: Basis) -> Callable[[], Iterator[RegressionRows]]:

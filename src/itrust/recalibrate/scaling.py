@@ -98,7 +98,7 @@ class Platt(ScaleMap):
         free = NEARLY_FREE * rows.n
         penalty = np.array([1.0 if self.raw else free, free])
         block = RegressionRows(design, rows.codes, rows.w)
-        theta = fit_glm(LINKS["logit"], lambda: (block,), penalty, done=EXACT).theta
+        theta = fit_glm(LINKS["logit"], lambda: (block,), penalty, done=EXACT)[0]
         self.slope_, self.intercept_ = float(theta[0]), float(theta[1])
 
     def _feature(self, p: FloatArray) -> FloatArray:
@@ -271,7 +271,7 @@ def _on_face(design: FloatArray, rows: Predictions, free: FloatArray) -> tuple[F
     block = RegressionRows(x, rows.codes, w, x @ given)
     penalty = np.full(given.size, NEARLY_FREE)
     theta = np.zeros(free.size)
-    theta[free] = given + fit_glm(LINKS["logit"], lambda: (block,), penalty, done=EXACT).theta
+    theta[free] = given + fit_glm(LINKS["logit"], lambda: (block,), penalty, done=EXACT)[0]
     return theta, float(w @ losses(rows.codes, (design @ theta)[:, None]))
 
 

@@ -346,12 +346,12 @@ def solved(
         start = np.zeros(design.shape[1])
         start[0] = link.start(float(moment[0]))
     rows = RegressionRows(design, np.zeros(w.size), w)
-    least = fit_glm(
+    beta, is_settled = fit_glm(
         link, lambda: (rows,), np.zeros(start.size), start, done=SETTLED**2, moment=moment
     )
-    curve = curve_at(link, least.theta, design, w)
-    flat = not least.is_settled or is_flat(curve, (design * w[:, None]).T @ design)
-    return None if flat else (least.theta, mass * curve)
+    curve = curve_at(link, beta, design, w)
+    flat = not is_settled or is_flat(curve, (design * w[:, None]).T @ design)
+    return None if flat else (beta, mass * curve)
 
 
 def fitted_to(

@@ -408,8 +408,8 @@ class GroupLaw:
             return self
         rows = self.rows(y, points, w)
         penalty = np.array([0.0, *(PENALTY for _ in self.quantities)])
-        least = fit_glm(LINKS["logit"], lambda: (rows,), penalty, done=CLOSE)
-        return replace(self, beta=least.theta)
+        beta, _ = fit_glm(LINKS["logit"], lambda: (rows,), penalty, done=CLOSE)
+        return replace(self, beta=beta)
 
 
 def _log_odds(points: Points) -> FloatArray:

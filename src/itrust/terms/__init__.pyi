@@ -31,8 +31,8 @@ from itrust.terms.functions import interpolated as interpolated
 from itrust.terms.functions import read as read
 from itrust.terms.functions import scales_of as scales_of
 from itrust.terms.glm import LINKS as LINKS
+from itrust.terms.glm import Expansion as Expansion
 from itrust.terms.glm import Link as Link
-from itrust.terms.glm import Minimum as Minimum
 from itrust.terms.glm import MultinomialRows as MultinomialRows
 from itrust.terms.glm import RegressionRows as RegressionRows
 from itrust.terms.glm import RegressionSums as RegressionSums

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
@@ -33,31 +33,9 @@ NEAR, ROUGHLY_NEAR = 1e-3, 0.1  # residual of a direction that will do, as share
 ROUGH = 1e-8  # of `done`: from here on directions may be rough
 
 
-class Expansion(Protocol):
-    """A convex function around a point."""
-
-    @property
-    def mass(self) -> float:
-        """Weight of the rows that were summed."""
-
-    @property
-    def loss(self) -> float:
-        """The function."""
-
-    @property
-    def gradient(self) -> FloatArray:
-        """Its derivatives."""
-
-    def step(self) -> FloatArray:
-        """Where to go from there; NaN where there is no saying."""
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """Where the search ended, and whether the next step was worth nothing there."""
-
-    theta: FloatArray
-    is_settled: bool
+# A convex function at a point, and what gives its derivatives there, a row's share of them, and
+# where to go from there, NaN where there is no saying.
+Expansion = tuple[float, Callable[[], tuple[FloatArray, FloatArray]]]
 
 
 def minimised(
@@ -65,33 +43,33 @@ def minimised(
     start: FloatArray,
     done: float,
     steps: int = STEPS,
-) -> Minimum:
-    """Go down until a step promises less than `done` times the mass.
+) -> tuple[FloatArray, bool]:
+    """Go down until a step promises less than `done`; tell where that is, and whether it did.
 
     >>> import numpy as np
     >>> rows = RegressionRows(np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4))
-    >>> log_odds = fit_glm(LINKS["logit"], lambda: [rows], np.zeros(1), done=1e-16).theta
+    >>> log_odds, _ = fit_glm(LINKS["logit"], lambda: [rows], np.zeros(1), done=1e-16)
     >>> round(float(np.exp(log_odds[0])), 9)
     3.0
     """
-    theta, here = start, expanded(start)
+    theta, (loss, ahead) = start, expanded(start)
     for _ in range(steps):
-        step = here.step()
-        promised = -float((here.gradient * step).sum()) / 2  # if the function is a parabola
+        gradient, step = ahead()
+        promised = -float((gradient * step).sum()) / 2  # if the function is a parabola
         if not math.isfinite(promised):
             break
-        if promised < done * here.mass:  # the last step needs no look back
-            return Minimum(theta + step, True)
-        most = here.loss + ROUNDING * max(abs(here.loss), 1.0)
+        if promised < done:  # the last step needs no look back
+            return theta + step, True
+        most = loss + ROUNDING * max(abs(loss), 1.0)
         for _ in range(HALVINGS):
-            there = expanded(theta + step)
-            if there.loss <= most:
+            loss, ahead = expanded(theta + step)
+            if loss <= most:
                 break
             step = step / 2  # far from the minimum a whole step may go too far
         else:
             break
-        theta, here = theta + step, there
-    return Minimum(theta, False)
+        theta = theta + step
+    return theta, False
 
 
 # --- canonical links ------------------------------------------------------------------------------
@@ -198,14 +176,6 @@ class RegressionSums:
             self.curve + other.curve,
         )
 
-    def step(self) -> FloatArray:
-        """The step that would solve a quadratic problem, (k,); NaN where there is none."""
-        with np.errstate(all="ignore"):
-            try:
-                return np.asarray(-np.linalg.solve(self.curve, self.gradient))
-            except np.linalg.LinAlgError:
-                return np.full(self.gradient.size, math.nan)
-
 
 def summed(link: Link, beta: FloatArray, blocks: Blocks, *, curved: bool = True) -> RegressionSums:
     """Sum over all rows, one pass."""
@@ -221,23 +191,28 @@ def fit_glm(
     done: float,
     moment: FloatArray | None = None,
     curve: FloatArray | None = None,
-) -> Minimum:
-    """Fit coefficients, with a penalty of each.
+) -> tuple[FloatArray, bool]:
+    """Fit coefficients, with a penalty of each; tell whether the search came to an end.
 
     `moment` adds sums of w x s of labels that are not among the rows. With a `curve`, second
     derivatives of few rows that stand for all, a step costs O(n k).
     """
 
-    def expanded(beta: FloatArray) -> RegressionSums:
+    def expanded(beta: FloatArray) -> Expansion:
         sums = summed(link, beta, blocks, curved=curve is None)
         known = sums.curve if curve is None else curve
         pull = 0.0 if moment is None else moment
-        return replace(
-            sums,
-            loss=sums.loss + float(((penalty * beta / 2 - pull) * beta).sum()),
-            gradient=sums.gradient + penalty * beta - pull,
-            curve=known + np.diag(penalty),
-        )
+        gradient = sums.gradient + penalty * beta - pull
+
+        def ahead() -> tuple[FloatArray, FloatArray]:
+            with np.errstate(all="ignore"):
+                try:
+                    step = -np.linalg.solve(known + np.diag(penalty), gradient)
+                except np.linalg.LinAlgError:
+                    step = np.full(gradient.size, math.nan)
+                return gradient / sums.mass, np.asarray(step)
+
+        return sums.loss + float(((penalty * beta / 2 - pull) * beta).sum()), ahead
 
     return minimised(expanded, np.zeros(penalty.size) if start is None else start, done)
 
@@ -297,68 +272,31 @@ class MultinomialRows:
         return [x.T @ (x * c[:, None]) for x, c in zip(self.designs, curves, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Multinomial:
-    """The penalised log loss of K classes around some coefficients."""
+def _conjugate(
+    curved: Callable[[FloatArray], FloatArray],
+    gradient: FloatArray,
+    inverses: FloatArray,
+    near: float,
+) -> FloatArray:
+    """Newton's direction, by conjugate gradients; the inverses are those of blocks, (K, m, m)."""
 
-    rows: MultinomialRows
-    penalty: FloatArray
-    inverses: FloatArray  # of the blocks of single classes, (K, m, m)
-    near: float
-    theta: FloatArray
-    mass: float
+    def preconditioned(v: FloatArray) -> FloatArray:
+        return np.asarray((inverses @ v[:, :, None])[:, :, 0])
 
-    @cached_property
-    def _logs(self) -> FloatArray:
-        return log_softmax(self.rows.offset + added_logits(self.rows.designs, self.theta))
-
-    @cached_property
-    def _p(self) -> FloatArray:
-        return np.exp(self._logs)
-
-    @property
-    def _labels(self) -> tuple[IntArray, IntArray]:
-        return np.arange(self.rows.codes.size), self.rows.codes
-
-    @cached_property
-    def loss(self) -> float:
-        logs = self._logs[self._labels]
-        return float(-self.rows.weights @ logs + (self.penalty * self.theta**2).sum() / 2)
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        left = self.rows.weights[:, None] * self._p
-        left[self._labels] -= self.rows.weights
-        return self.rows.back(left) + self.penalty * self.theta
-
-    def _curved(self, v: FloatArray) -> FloatArray:
-        """Second derivatives times a direction."""
-        turned = self._p * added_logits(self.rows.designs, v)
-        turned -= self._p * turned.sum(axis=1, keepdims=True)
-        return self.rows.back(self.rows.weights[:, None] * turned) + self.penalty * v
-
-    def step(self) -> FloatArray:
-        """Newton's direction, by conjugate gradients."""
-
-        def preconditioned(v: FloatArray) -> FloatArray:
-            return np.asarray((self.inverses @ v[:, :, None])[:, :, 0])
-
-        step = np.zeros(self.gradient.shape)
-        residual = -self.gradient
+    step, residual = np.zeros(gradient.shape), -gradient
+    way = ready = preconditioned(residual)
+    size = first = float((residual * ready).sum())
+    for _ in range(MAX_TURNS):
+        if size <= near**2 * first or size <= 0:
+            break
+        bent = curved(way)
+        length = size / float((way * bent).sum())
+        step = step + length * way
+        residual = residual - length * bent
         ready = preconditioned(residual)
-        way = ready
-        size = first = float((residual * ready).sum())
-        for _ in range(MAX_TURNS):
-            if size <= self.near**2 * first or size <= 0:
-                break
-            bent = self._curved(way)
-            length = size / float((way * bent).sum())
-            step = step + length * way
-            residual = residual - length * bent
-            ready = preconditioned(residual)
-            before, size = size, float((residual * ready).sum())
-            way = ready + size / before * way
-        return step
+        before, size = size, float((residual * ready).sum())
+        way = ready + size / before * way
+    return step
 
 
 def fit_multinomial(
@@ -375,7 +313,25 @@ def fit_multinomial(
     near = NEAR if done < ROUGH else ROUGHLY_NEAR
     mass = float(rows.weights.sum())
 
-    def expanded(theta: FloatArray) -> _Multinomial:
-        return _Multinomial(rows, penalty, inverses, near, theta, mass)
+    labels, weights = (np.arange(rows.codes.size), rows.codes), rows.weights[:, None]
 
-    return minimised(expanded, np.zeros(penalty.shape) if start is None else start, done).theta
+    def expanded(theta: FloatArray) -> Expansion:
+        logs = log_softmax(rows.offset + added_logits(rows.designs, theta))
+        loss = float(-rows.weights @ logs[labels] + (penalty * theta**2).sum() / 2)
+
+        def ahead() -> tuple[FloatArray, FloatArray]:
+            p = np.exp(logs)
+            left = weights * p
+            left[labels] -= rows.weights
+            gradient = rows.back(left) + penalty * theta
+
+            def curved(v: FloatArray) -> FloatArray:
+                turned = p * added_logits(rows.designs, v)
+                turned -= p * turned.sum(axis=1, keepdims=True)
+                return rows.back(weights * turned) + penalty * v
+
+            return gradient / mass, _conjugate(curved, gradient, inverses, near)
+
+        return loss, ahead
+
+    return minimised(expanded, np.zeros(penalty.shape) if start is None else start, done)[0]

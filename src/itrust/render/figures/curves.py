@@ -1,8 +1,7 @@
-"""Pictures of the bias along covariates: curves with bands, the paper's cubic fits, maps."""
+"""Pictures of the bias along covariates: curves with bands, and maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from itrust.bias import (
     ALL_ROWS,
     BiasCurve,
     BiasMap,
-    CubicFit,
     CurvePart,
     LocalBias,
 )
@@ -27,7 +25,6 @@ from itrust.render.figures.style import (
     HIGH,
     INK,
     LOW,
-    MARKERS,
     NOT_SHOWN,
     OVER,
     PALE,
@@ -125,41 +122,8 @@ def _limits(curve: BiasCurve, ax: Axes) -> None:
 
 
 @paint.register
-def _(fit: CubicFit, display: Display, ax: Axes | None) -> None:
-    """The paper's picture: cubic fits of the local bias against a covariate, by group."""
-    [ax] = new_panels(display, ax, (6.8, 4.4))
-    order = sorted([group.group for group in fit.groups] + [*fit.left_out])
-    for group in fit.groups:
-        k = order.index(group.group)  # as in the curves, whoever is left out
-        color, grid = (
-            CYCLE[k % len(CYCLE)],
-            np.linspace(group.covariate.min(), group.covariate.max(), 200),
-        )
-        faint: dict[str, Any] = {"s": 9, "alpha": 0.25, "linewidths": 0}
-        marker = MARKERS[k % len(MARKERS)]
-        ax.scatter(group.covariate, group.values, color=color, marker=marker, **faint)
-        line = ax.plot(grid, group.at(grid), STYLES[k % 4], color=color, linewidth=2)
-        line[0].set_label(in_legend(group.group))
-    bias_axis(ax)
-    ax.set(xlabel=short(fit.name, 60), ylabel=BIAS)
-    ax.set_title(f"Local bias against {short(fit.name, 30)}: cubic fits, no error control")
-    ax.legend(loc="lower left")
-    sign_words(ax, "right")
-
-
-@paint.register
-def _(
-    bias: LocalBias,
-    display: Display,
-    ax: Axes | None,
-    *,
-    name: str | None = None,
-    by: str | Sequence[str] = (),
-) -> None:
-    """The local bias of all points against their prediction; with a name, cubic fits along it."""
-    if name is not None:
-        paint(bias.cubic(name, by), display, ax)
-        return
+def _(bias: LocalBias, display: Display, ax: Axes | None) -> None:
+    """The local bias of all points against their prediction."""
     [ax] = new_panels(display, ax, (6.8, 4.4))
     step = -(-len(bias) // MAX_POINTS)
     drawn = np.zeros(len(bias), dtype=bool)

@@ -13,7 +13,6 @@ from itrust.bias import (
     Axis,
     BiasCurve,
     BiasMap,
-    CubicFit,
     CurvePart,
     GroupTable,
     LocalBias,
@@ -35,7 +34,6 @@ from itrust.render.document import (
 
 MAX_UNCONFIRMED = 2  # slices that were not confirmed and are told all the same
 MAX_COORDINATES = 4
-CUBIC_POINTS = 5
 PART_HEAD = ("where", "rows", "bias", "interval", "p")
 RATES = ("predicted", "observed")
 
@@ -257,18 +255,3 @@ def cells_text(result: BiasMap) -> Iterator[tuple[str, str]]:
         yield told, text
     unknown = int(np.isnan(result.values).sum())
     yield "unknown", f"{counted(unknown, 'cell')} with too few rows nearby"
-
-
-@document_of.register
-def _(result: CubicFit) -> Document:
-    rows = []
-    for part in result.groups:
-        at = np.linspace(part.covariate.min(), part.covariate.max(), CUBIC_POINTS)
-        values = zip(at, part.at(at), strict=True)
-        shown = (f"{result.column.shown(float(x), 4)}: {value:+.3f}" for x, value in values)
-        rows.append((part.group, ", ".join(shown)))
-    left_out = [f"{group}: fewer than four known points" for group in result.left_out]
-    return Document(
-        f"Cubic fits of the local bias against {result.name}, no error control",
-        [Table(("group", "bias"), rows), Notes([*left_out, SIGN])],
-    )

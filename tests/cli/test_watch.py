@@ -20,7 +20,7 @@ import pytest
 
 import itrust as it
 from fuzz.kills import killed_at_a_move
-from itrust.cli.console import Log
+from itrust.cli.options import Options
 from itrust.cli.watch_state import BatchName, held, levels_of
 from shell import invoke
 
@@ -717,7 +717,7 @@ def test_a_watch_that_was_begun_in_python_is_refused():
 
 def test_two_updates_at_once_are_both_counted(folder):
     start()
-    with held(folder / "watch.json", Log(quiet=True)):
+    with held(folder / "watch.json", Options("watch update", None, {"quiet": True})):
         code = "from itrust.__main__ import main; main()"
         command = [sys.executable, "-c", code, "watch", "update", "week0.parquet", *STATE]
         other = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -733,7 +733,7 @@ def test_two_updates_at_once_are_both_counted(folder):
 def test_a_state_that_somebody_changed_is_not_overwritten(folder):
     start()
     before = (folder / "watch.json").read_bytes()
-    with held(folder / "watch.json", Log(quiet=True)) as write:
+    with held(folder / "watch.json", Options("watch update", None, {"quiet": True})) as write:
         (folder / "watch.json").write_bytes(before + b"\n")
         with pytest.raises(it.InputError, match="run the command again"):
             write({})

@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from itrust._core import counted, printable, progress_shown
-from itrust.cli.command import Guarded, NumberType, Plain, PlainArgument, PlainGroup, PlainOption
+from itrust.cli.command import Guarded, Plain, number_reader
 from itrust.cli.console import answer, complain, nothing_but_results
 from itrust.cli.options import (
     AUDIT,
@@ -123,6 +123,7 @@ Exit codes: 0 done, {}2 wrong input, 69 not enough memory, 70 internal
 error, 74 standard output cannot be written to, 130 stopped.
 """
 LABELLED = "Labelled rows, none of the training."
+WRITTEN = "What 'itrust audit --json' wrote; - for standard input."
 # By command: what it does, examples, and its files with their names and words.
 COMMANDS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     AUDIT: (
@@ -163,17 +164,16 @@ def _parameter(option: Option, command: str) -> click.Option:
     default = option.default_in(command)
     is_number, is_flag = option.kind in (Kind.NUMBER, Kind.COUNT), option.kind is Kind.SWITCH
     choices = click.Choice(option.choices) if option.choices else click.STRING
-    return PlainOption(
+    return click.Option(
         [option.flag, *([option.short] if option.short else [])],
-        type=None if is_flag else NumberType(option) if is_number else choices,
+        type=None if is_flag else click.UNPROCESSED if is_number else choices,
+        callback=number_reader(option) if is_number else None,
         multiple=option.kind is Kind.SEVERAL,
         is_flag=is_flag,
         default=default,
         show_default=default not in (None, False, ()),
         metavar=option.metavar or None,
         help=option.help_in(command),
-        panel=option.panel_in(command),
-        bare=option.bare,
     )
 
 
@@ -196,13 +196,20 @@ def _command(name: str) -> click.Command:
     parameters: list[click.Parameter] = [_parameter(option, name) for option in options_of(name)]
     if name != DEMO:
         arguments = [
-            PlainArgument([key], metavar=metavar, help=words, required=name != RECALIBRATE)
-            for key, (metavar, words) in files.items()
+            click.Argument([key], metavar=metavar, required=name != RECALIBRATE)
+            for key, (metavar, _) in files.items()
         ]
         gate = "1 gate closed, " if any(option.name == "gate" for option in parameters) else ""
         examples += EXIT_CODES.format(gate)
         parameters = [*arguments, *parameters, _settings_option(name)]
-    return Plain(name.split()[-1], params=parameters, callback=run, help=help, epilog=examples)
+    return Plain(
+        name.split()[-1],
+        params=parameters,
+        callback=run,
+        help=help,
+        epilog=examples,
+        arguments=dict(files.values()),
+    )
 
 
 def _settings_option(command: str) -> click.Option:
@@ -213,7 +220,7 @@ def _settings_option(command: str) -> click.Option:
             settings = current_settings(named)
             ctx.obj, ctx.default_map = settings, settings.defaults(command)
 
-    return PlainOption(
+    return click.Option(
         ["--settings"],
         metavar="FILE",
         help="Options to read from a file, or 'none'; by default those of the nearest itrust.toml.",
@@ -290,7 +297,7 @@ def main(while_loading: object = None) -> NoReturn:
 
 @click.group(
     "watch",
-    cls=PlainGroup,
+    cls=Guarded,
     help="Watch a model in use: the same question with every batch, valid at any time.",
     epilog=WATCH_EXAMPLES,
     invoke_without_command=True,
@@ -308,14 +315,8 @@ for _name in COMMANDS:
     (watch_group if _name.startswith("watch ") else app).add_command(_command(_name))
 
 
-@app.command("tasks", cls=Plain)
-@click.argument(
-    "expression",
-    cls=PlainArgument,
-    metavar="EXPR",
-    required=False,
-    help="A task to read, in quotes.",
-)
+@app.command("tasks", cls=Plain, arguments={"EXPR": "A task to read, in quotes."})
+@click.argument("expression", metavar="EXPR", required=False)
 def tasks_command(expression: str | None) -> int:
     """Explain how to write the numbers you report."""
     from itrust.cli.about import explain
@@ -324,13 +325,8 @@ def tasks_command(expression: str | None) -> int:
     return 0
 
 
-@app.command("check-json", cls=Plain)
-@click.argument(
-    "file",
-    cls=PlainArgument,
-    metavar="FILE",
-    help="What 'itrust audit --json' wrote; - for standard input.",
-)
+@app.command("check-json", cls=Plain, arguments={"FILE": WRITTEN})
+@click.argument("file", metavar="FILE")
 def check_json_command(file: str) -> int:
     """Check that a file is the JSON of an audit, as this version writes it."""
     from itrust.auditing import read_json

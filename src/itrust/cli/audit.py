@@ -19,7 +19,7 @@ from itrust._core import (
     write_all,
 )
 from itrust.cli.command import CLOSED, DONE
-from itrust.cli.console import Log, complain, width
+from itrust.cli.console import complain, say, width
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import (
@@ -39,7 +39,6 @@ MARGIN = "'odds:1.2' or 'label-error:0.02'"
 
 def run(options: Options) -> int:
     """Do all of it; the exit code."""
-    log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     if options.gate == "tasks" and not tasks:
         raise InputError("{argument} tasks needs a number to judge: name one", argument="gate")
@@ -49,13 +48,13 @@ def run(options: Options) -> int:
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options)
     with opened(options) as source:
-        roles = settle(source, log, options)
+        roles = settle(source, options)
         covariates = needed_columns(source, tasks, roles)
-        columns = _with_grades(source, roles, covariates, options, log)
+        columns = _with_grades(source, roles, covariates, options)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
-        rows = _rows(source, roles, columns, options, log)
+        rows = _rows(source, roles, columns, options)
         with at_work("itrust.auditing.audits"):
-            audit, comparison = _judge(options, roles, rows, tasks, log)
+            audit, comparison = _judge(options, roles, rows, tasks)
         learned = _recalibration(options, roles, covariates, rows)
         words = dated(options)
         command = options.echo({**roles.typed(source.columns), "date": words["date"]})
@@ -83,8 +82,8 @@ def run(options: Options) -> int:
     if learned is not None:
         title = f"RECALIBRATION  learned from {options.recalibrate}"
         told.append((f"\n{title}\n{render.as_text(learned, width())}",))
-    tell(options, lambda: facts, *told, log=log)
-    return _gate(options, shown, roles, log, margins)
+    tell(options, lambda: facts, *told)
+    return _gate(options, shown, roles, margins)
 
 
 def margins_of(options: Options) -> dict[str, float] | None:
@@ -121,7 +120,7 @@ def margins_of(options: Options) -> dict[str, float] | None:
 
 
 def _rows(
-    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options, log: Log
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> Mapping[str, Any]:
     """The rows of every model's probabilities: in memory, or named where they are too many."""
     for name in ("recalibrate", "grades", "robust_to") if roles.several else ():
@@ -136,14 +135,14 @@ def _rows(
         )
     rows = read_rows(source, roles, covariates, options, stream=stream)
     if stream and all(own.is_simple for own in rows.values()):
-        log.say("reading some rows at a time")
+        say(options, "reading some rows at a time")
     elif stream:
-        log.say("rows of a design are read into memory, for clusters have to stay whole")
+        say(options, "rows of a design are read into memory, for clusters have to stay whole")
     return rows
 
 
 def _with_grades(
-    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options, log: Log
+    source: InputFiles, roles: FileRoles, covariates: Sequence[str], options: Options
 ) -> tuple[str, ...]:
     """The covariates and, where there are some, the grades; they are judged on only if named so."""
     name = options.grades
@@ -154,7 +153,8 @@ def _with_grades(
         problem = "{argument}: {value} is the label or a probability, no column of grades"
         raise InputError(problem, argument="grades", value=name)
     if not _needs_validation(options):
-        log.say("the table by grade is on the page and in the JSON: --report and --json write them")
+        told = "the table by grade is on the page and in the JSON"
+        say(options, f"{told}: --report and --json write them")
         return tuple(covariates)
     return tuple(dict.fromkeys([*covariates, name]))
 
@@ -164,7 +164,6 @@ def _judge(
     roles: FileRoles,
     rows: Mapping[str, Any],
     tasks: Sequence[it.tasks.Task],
-    log: Log,
 ) -> tuple[Any, Any]:
     (name, first), *others = rows.items()
     settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}
@@ -182,12 +181,12 @@ def _judge(
     )
     if not others:
         return audit, None
-    log.say(f"audited: {name!r}, the first of {len(rows)} models; all are compared")
+    say(options, f"audited: {name!r}, the first of {len(rows)} models; all are compared")
     samples = {
         key: own.extract().some if isinstance(own, Scan) else own for key, own in rows.items()
     }
     if samples[name].n < audit.n:
-        log.say(f"models are compared on {samples[name].n:,} random rows")
+        say(options, f"models are compared on {samples[name].n:,} random rows")
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
 
 
@@ -222,15 +221,13 @@ def _needs_validation(options: Options) -> bool:
     return _needs_facts(options) and not options.no_validation
 
 
-def _gate(
-    options: Options, audit: Any, roles: FileRoles, log: Log, margins: dict[str, float] | None
-) -> int:
+def _gate(options: Options, audit: Any, roles: FileRoles, margins: dict[str, float] | None) -> int:
     if not options.gate:
         return DONE
     first, *others = roles.models
     which = f" ({first!r} is judged, the first --prob)" if others else ""
     gate = auditing.gate(audit, options.gate, margins)
-    log.say(f"{render.gate_words(gate)}{which}")
+    say(options, f"{render.gate_words(gate)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks
     if withheld and options.gate != "model":
         complain(

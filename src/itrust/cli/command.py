@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -26,8 +26,16 @@ from itrust._core import (
     sentence,
     speaking,
 )
-from itrust.cli.console import SHELL, OutputLostError, answer, complain, results, width
-from itrust.cli.options import TOLD, WATCH_START, Kind, Option, is_of_the_start
+from itrust.cli.console import (
+    SHELL,
+    OutputLostError,
+    answer,
+    complain,
+    of_the_start,
+    results,
+    width,
+)
+from itrust.cli.options import BY_KEY, OTHERS, TOLD, WATCH_START, Kind, Option
 
 DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, LOST, STOPPED = 0, 1, 2, 69, 70, 74, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
@@ -40,49 +48,27 @@ NO_MEMORY = (
 NARROW = 60
 
 
-class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
-    """A number, whole or not; anything else is one sentence."""
+def number_reader(option: Option) -> Callable[[object, object, Any], Any]:
+    """What click calls to read a number, whole or not; anything else is one sentence."""
+    key, most, is_whole = option.key, option.at_most, option.kind is Kind.COUNT
 
-    def __init__(self, option: Option) -> None:
-        self.option, self.name = option, option.kind.value
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The number that a text holds."""
-        key, most, is_whole = self.option.key, self.option.at_most, self.option.kind is Kind.COUNT
+    def read(_: object, __: object, value: Any) -> Any:
+        if value is None:
+            return None
         try:
             # As text in any case: more digits than Python turns into text are of no use to anybody.
             number = int(str(value)) if is_whole else float(value)
             if not math.isfinite(number):
                 raise OverflowError
         except (ValueError, OverflowError):
-            problem = f"{{argument}} takes {self.name}, not {{value}}"
+            problem = f"{{argument}} takes {option.kind.value}, not {{value}}"
             raise InputError(problem, argument=key, value=value) from None
         if most and number > most:
             problem = f"{{argument}} takes at most {most:,}, not {{value}}"
             raise InputError(problem, argument=key, value=value)
-        return checked_count(number, key, at_least=self.option.at_least) if is_whole else number
+        return checked_count(number, key, at_least=option.at_least) if is_whole else number
 
-
-class PlainOption(click.Option):
-    """An option that stands under a heading."""
-
-    def __init__(self, *args: Any, panel: str = "Options", bare: str = "", **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.panel, self.bare = panel, bare
-
-
-class PlainArgument(click.Argument):
-    """An argument with words of its own."""
-
-    panel = "Arguments"
-
-    def __init__(self, *args: Any, help: str, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.help = help
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002
-        """Its name and its words, as options have them."""
-        return str(self.metavar), f"{self.help}{'  [required]' if self.required else ''}"
+    return read
 
 
 def write_entries(formatter: click.HelpFormatter, records: list[tuple[str, str]]) -> None:
@@ -104,7 +90,16 @@ def show_help(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 class Plain(click.Command):
-    """A command with plain help: examples as they are, for none that is broken can be copied."""
+    """A command with plain help: examples as they are, for none that is broken can be copied.
+
+    `arguments` says of each, by what it is called, what it is.
+    """
+
+    def __init__(
+        self, *args: Any, arguments: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.arguments = arguments or {}
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The flag that asks for help, whose output may be lost as any other."""
@@ -115,13 +110,14 @@ class Plain(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; an option that may stand alone never takes the file for its value."""
-        own = [option for option in self.params if isinstance(option, PlainOption)]
-        alone = {flag: option for option in own if option.bare for flag in option.opts}
+        own = [option for option in self.params if isinstance(option, click.Option)]
+        rows = [BY_KEY[option.name] for option in own if option.name in BY_KEY]
+        alone = {row.flag: row for row in rows if row.bare}
         words = list(args)
         for k, word in enumerate(args):
             if word == "--":
                 break
-            if word in alone and not _chooses(alone[word], args[k + 1 :]):
+            if word in alone and not {*args[k + 1 : k + 2]} & {*alone[word].choices}:
                 words[k] = f"{word}={alone[word].bare}"
         _, _, order = self.make_parser(ctx).parse_args(args=list(words))
         for option in own:
@@ -141,11 +137,17 @@ class Plain(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every group of options under its heading."""
+        command = ctx.command_path.removeprefix("itrust ")
+        required = [own.metavar for own in self.params if own.required]
         groups: dict[str, list[tuple[str, str]]] = {}
+        for name, words in self.arguments.items():
+            told = f"{words}{'  [required]' if name in required else ''}"
+            groups.setdefault("Arguments", []).append((name, told))
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                groups.setdefault(getattr(parameter, "panel", "Options"), []).append(record)
+            record, row = parameter.get_help_record(ctx), BY_KEY.get(parameter.name or "")
+            if record is not None and isinstance(parameter, click.Option):
+                panel = OTHERS if row is None else row.panel_in(command)
+                groups.setdefault(panel, []).append(record)
         for title, records in groups.items():
             with formatter.section(title):
                 write_entries(formatter, records)
@@ -157,12 +159,10 @@ class Plain(click.Command):
             formatter.write(self.epilog.strip("\n") + "\n")
 
 
-def _chooses(option: click.Parameter, words: Sequence[str]) -> bool:
-    return bool(words) and words[0] in getattr(option.type, "choices", ())
+class Guarded(Plain, click.Group):
+    """A group of commands with plain help; turns exceptions into sentences and exit codes."""
 
-
-class PlainGroup(Plain, click.Group):
-    """Several commands with plain help."""
+    while_loading: object = None  # the handler of Ctrl-C until all modules are there
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, no sentence cut short, then the options."""
@@ -174,12 +174,6 @@ class PlainGroup(Plain, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The commands in the order in which they were added."""
         return list(self.commands)
-
-
-class Guarded(PlainGroup):
-    """The group of commands; turns exceptions into sentences and exit codes."""
-
-    while_loading: object = None  # the handler of Ctrl-C until all modules are there
 
     def main(self, *args: Any, **settings: Any) -> NoReturn:
         """Run a command and leave with its code."""
@@ -251,7 +245,7 @@ def _usage(problem: click.ClickException) -> str:
     words = " ".join(problem.format_message().split()).rstrip(".")
     if isinstance(problem, click.NoSuchOption) and command.endswith(TOLD):
         key = problem.option_name.removeprefix("--").replace("-", "_")
-        if is_of_the_start(key):
+        if of_the_start(key):
             command = f"itrust {WATCH_START}"
             words = f"{problem.option_name} is an option of '{command}' alone"
     return f"{words}{' See' if words.endswith('?') else '; see'} '{command} --help'"

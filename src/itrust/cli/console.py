@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TextIO
 
 from itrust._core import (
@@ -23,7 +24,7 @@ from itrust._core import (
     printable,
     wrapped,
 )
-from itrust.cli.options import BY_KEY, Option
+from itrust.cli.options import BY_KEY, WATCH_START, WATCH_UPDATE, Option, Options
 
 MAX_WIDTH = 100  # longer lines are hard to read
 # Arguments of the package that have another name on the command line.
@@ -31,8 +32,14 @@ CALLED = {"x": "on", "y": "label", "p": "prob", "rng": "seed", "tasks": "task"}
 CALLED |= {"categories": "category", "numbers": "number"}
 
 
+@dataclass(frozen=True)
 class ShellDoor(Door):
-    """Errors in a shell: options instead of arguments, lines instead of row numbers."""
+    """Errors in a shell: options instead of arguments, lines instead of row numbers.
+
+    About the batch of a watch, it is said of options that updates do not take where they are.
+    """
+
+    of_batch: bool = False
 
     def argument(self, name: str, column: str | None = None) -> str:
         """The option, with the column of the file that it names; other arguments as they are.
@@ -52,13 +59,16 @@ class ShellDoor(Door):
         ("--positive '>50K'", '--cluster')
         >>> SHELL.setting(Setting("cluster", ["stratum", "psu"]))
         '--cluster stratum,psu'
+        >>> ShellDoor(of_batch=True).setting(Setting("dates", "dmy"))
+        "--dates dmy of 'itrust watch start'"
         """
         value, option = setting.value, _option(setting.name)
+        where = " of 'itrust watch start'" if self.of_batch and of_the_start(setting.name) else ""
         if value is None:
-            return self.argument(setting.name)
+            return f"{self.argument(setting.name)}{where}"
         text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         shown = shlex.quote(text) if value is not ... else option.metavar if option else "VALUE"
-        return f"{self.argument(setting.name)} {shown}"
+        return f"{self.argument(setting.name)} {shown}{where}"
 
     def row(self, row: Row) -> str:
         """The line of a text file; in other files the row, counted from 1 in words.
@@ -79,6 +89,13 @@ class ShellDoor(Door):
 
 def _option(argument: str) -> Option | None:
     return BY_KEY.get(CALLED.get(argument, argument))
+
+
+def of_the_start(argument: str) -> bool:
+    """Whether it is an option that a watch is told at its start, and not by updates."""
+    option = _option(argument)
+    commands = () if option is None else option.commands
+    return WATCH_START in commands and WATCH_UPDATE not in commands
 
 
 SHELL = ShellDoor()
@@ -143,17 +160,11 @@ def give_up(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class Log:
-    """What is said beside the result; `quiet` keeps it silent."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
-
-    def say(self, *notes: str) -> None:
-        """One note or several, each a line: no name in it can make one of its own."""
-        if not self.quiet:
-            for note in notes:
-                complain(printable(note, lines=False))
+def say(options: Options, *notes: str) -> None:
+    """Notes beside the result, each a line: no name in it can make one of its own."""
+    if not options.quiet:
+        for note in notes:
+            complain(printable(note, lines=False))
 
 
 def complain(text: str) -> None:

@@ -21,7 +21,7 @@ from itrust._core import (
     write_all,
 )
 from itrust.cli.command import DONE
-from itrust.cli.console import Log, width
+from itrust.cli.console import say, width
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import (
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Do all of it; the exit code."""
-    log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     _refuse_unclear(options, tasks)
     refuse_bad_places(options)
@@ -56,7 +55,7 @@ def run(options: Options) -> int:
         labelled, population = (
             stack.enter_context(opened(options, name)) for name in ("file", "population")
         )
-        roles = _settled(labelled, population, log, options)
+        roles = _settled(labelled, population, options)
         needed_columns(labelled, tasks, roles)  # columns that no file has are mistyped
         population.require("prob", *roles.prob)
         lacking = [name for name in roles.on if name not in population.columns]
@@ -97,8 +96,9 @@ def run(options: Options) -> int:
         )
         write_all(outputs)
     if shown.refused:
-        log.say(f"no estimate for {len(shown.refused)} of {len(tasks)} numbers; the text says why")
-    tell(options, lambda: facts, (render.as_text(shown, width()),), log=log)
+        few = f"{len(shown.refused)} of {len(tasks)} numbers"
+        say(options, f"no estimate for {few}; the text says why")
+    tell(options, lambda: facts, (render.as_text(shown, width()),))
     return DONE
 
 
@@ -119,7 +119,7 @@ def _refuse_unclear(options: Options, tasks: Sequence[Task]) -> None:
         raise InputError("standard input can be read once; name a file for one of the two")
 
 
-def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Options) -> FileRoles:
+def _settled(labelled: InputFiles, population: InputFiles, options: Options) -> FileRoles:
     """Which column is what in the labelled rows; covariates are columns of both files."""
     label = options.label
     if label is not None and label not in labelled.columns and label in population.columns:
@@ -136,7 +136,7 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
     for option, name in named.items():
         beside[option].require(option, name)
     alone = [name for name in labelled.columns if name not in population.columns]
-    roles = settle(labelled, log, options, not_on=[*named.values(), *alone])
+    roles = settle(labelled, options, not_on=[*named.values(), *alone])
     if options.selection in (roles.label, *roles.prob, *roles.on):
         raise InputError(
             "{argument}: {value} has another role already; give the column that holds the "
@@ -145,7 +145,8 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
             value=options.selection,
         )
     if roles.label in population.columns:
-        log.say(f"labels in {population.name} are not read: its column {roles.label!r} is ignored")
+        ignored = f"its column {roles.label!r} is ignored"
+        say(options, f"labels in {population.name} are not read: {ignored}")
     return roles
 
 

@@ -377,13 +377,3 @@ class Options:
         ]
         files = [str(file) for file in (self.file, self.population) if file is not None]
         return shlex.join(["itrust", *self.command.split(), *files, *words])
-
-
-def is_of_the_start(key: str) -> bool:
-    """Whether an option is one that a watch is told at its start, and not by updates."""
-    option = BY_KEY.get(key)
-    return (
-        option is not None
-        and WATCH_START in option.commands
-        and WATCH_UPDATE not in option.commands
-    )

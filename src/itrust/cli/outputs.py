@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from itrust._core import InputError, Write, writer_of
-from itrust.cli.console import Log, answer, results
+from itrust.cli.console import answer, results, say
 from itrust.cli.options import BY_KEY, STANDARD, Kind, Options
 
 TODAY = "today"  # of --date
@@ -123,13 +123,11 @@ def writers(options: Options, **texts: Callable[[], str]) -> dict[Path, Write]:
     return {path: writer_of(texts[name]) for name, path in places.items() if path is not None}
 
 
-def tell(
-    options: Options, facts: Callable[[], Mapping[str, Any]], *told: tuple[str, ...], log: Log
-) -> None:
+def tell(options: Options, facts: Callable[[], Mapping[str, Any]], *told: tuple[str, ...]) -> None:
     """Write the result, as JSON or as texts with their colour, and say which files are there."""
     if options.on_standard_output("json"):
         answer(as_json(facts()).rstrip("\n"))
     else:
         for words in told:
             answer(*words)
-    log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
+    say(options, *(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))

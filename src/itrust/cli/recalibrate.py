@@ -10,7 +10,7 @@ from typing import Any
 
 from itrust import recalibrate
 from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all, writer_of
-from itrust.cli.console import Log, answer
+from itrust.cli.console import answer, say
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
@@ -46,7 +46,7 @@ def run(options: Options) -> int:
     if options.file is not None and "load" not in options.typed:
         options = replace(options, values={**options.values, "load": None})  # only a setting
     _refuse_unclear(options)
-    log, places = Log(options.quiet), options.outputs
+    places = options.outputs
     out, save = places["--out"], places["--save"]
     refuse_bad_places(options, [None if options.load is None else Path(options.load)])
     with ExitStack() as stack:
@@ -57,22 +57,22 @@ def run(options: Options) -> int:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
         else:
             fit = stack.enter_context(opened(options))
-            learned, told = _fitted(fit, options, log)
+            learned, told = _fitted(fit, options)
             if target is not None and fit.tables & target.tables:
-                log.say(FITTED_ON)
+                say(options, FITTED_ON)
         answer(told)
         if isinstance(learned, recalibrate.Local) and learned.unchanged_:
             answer(recalibrate.unchanged_note(learned))
         writers: dict[Path, Write] = {} if save is None else {save: writer_of(learned.to_json)}
         done = []
         if target is not None and out is not None:
-            log.say(*target.notes)
-            done = _apply(learned, target, options, out, writers, log)
+            say(options, *target.notes)
+            done = _apply(learned, target, options, out, writers)
         else:
             write_all(writers)
     for text in done:
         answer(text)
-    log.say(*(f"written: {path}" for path in (out, save) if path is not None))
+    say(options, *(f"written: {path}" for path in (out, save) if path is not None))
     return 0
 
 
@@ -95,7 +95,7 @@ def _refuse_unclear(options: Options) -> None:
             raise InputError(problem, argument=argument, value=getattr(options, argument))
 
 
-def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
+def _fitted(source: InputFiles, options: Options) -> tuple[recalibrate.Recalibrator, str]:
     several, name = bool(class_models(source, options)), options.method
     methods: dict[str, Any] = recalibrate.CLASS_METHODS if several else recalibrate.METHODS
     if name not in methods:
@@ -104,20 +104,20 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
             problem = f"{{value}} is for several classes; --prob names the {COLUMNS}"
         guess = did_you_mean(name, list(methods))
         raise InputError(f"{{argument}}: {problem}", argument="method", value=name, guess=guess)
-    roles = settle(source, log, options, on_needed=methods[name].reads_covariates)
+    roles = settle(source, options, on_needed=methods[name].reads_covariates)
     stream = source.streams(options.stream)
     if stream:
-        log.say(f"reading {source.name} some rows at a time")
+        say(options, f"reading {source.name} some rows at a time")
     ((model, rows),) = read_rows(source, roles, roles.on, options, stream=stream).items()
     if name == "local" and not stream:  # takes minutes on a million rows
-        log.say(f"fitting local on {counted(rows.n, 'row')}")
+        say(options, f"fitting local on {counted(rows.n, 'row')}")
     learned = methods[name]().fit(rows)
     learned.prob_ = model
     classes = f": {len(rows.classes)} classes" if several else ""
     return learned, f"fitted {name} on {recalibrate.rows_note(learned, source.name)}{classes}"
 
 
-def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
+def _prob_of(learned: recalibrate.Recalibrator, options: Options) -> str:
     """The column to recalibrate: the one typed, else that of the fit, else of the settings."""
     fitted: str | None = learned.prob_
     if options.load is None and fitted is not None:
@@ -125,13 +125,13 @@ def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> s
     named: str | None = options.prob[0] if options.prob else None
     if fitted is not None and (named is None or "prob" not in options.typed):
         columns = "column" if learned.classes_ is None else "columns"
-        log.say(f"recalibrating {fitted!r}, the {columns} of the fit")
+        say(options, f"recalibrating {fitted!r}, the {columns} of the fit")
         return fitted
     if named is None:
         what = "column of probabilities" if learned.classes_ is None else COLUMNS
         raise InputError(f"name the {what} with {{argument}}", argument="prob")
     if fitted not in (None, named):
-        log.say(f"the fit was on {fitted!r}; it is applied to {named!r}")
+        say(options, f"the fit was on {fitted!r}; it is applied to {named!r}")
     return named
 
 
@@ -157,10 +157,9 @@ def _apply(
     options: Options,
     out: Path,
     others: dict[Path, Write],
-    log: Log,
 ) -> list[str]:
     """Write all columns of the file and the recalibrated probabilities; give what was done."""
-    prob = _prob_of(learned, options, log)
+    prob = _prob_of(learned, options)
     columns = {prob: prob} if learned.classes_ is None else _columns_of(learned, prob, source)
     needed = [*columns.values(), *learned.columns_]
     source.require("prob", *columns.values())
@@ -183,7 +182,8 @@ def _apply(
     if not isinstance(learned, recalibrate.Local):
         unseen += ": recalibrated as rows of no category are"
     for column, count in made.unseen.items():
-        log.say(f"{counted(count, 'row')} of {source.name} with a level of {column!r} {unseen}")
+        rows = f"{counted(count, 'row')} of {source.name}"
+        say(options, f"{rows} with a level of {column!r} {unseen}")
     done = []
     if isinstance(learned, recalibrate.Local) and made.outside and not learned.unchanged_:
         done = [recalibrate.outside_note(learned, made.outside, made.at_edge, made.rows)]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 import itrust as it
 from itrust._core import InputError, Setting, counted, listed, shown_name
-from itrust.cli.console import Log
+from itrust.cli.console import say
 from itrust.cli.inputs import InputFiles, na_values
 from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, WATCH_START, Options
 from itrust.data import (
@@ -103,7 +103,6 @@ def _columns(model: str | Mapping[Any, str]) -> Iterable[str]:
 
 def settle(
     source: InputFiles,
-    log: Log,
     options: Options,
     *,
     on_needed: bool = True,
@@ -113,7 +112,7 @@ def settle(
 
     Unless covariates are needed, there may be none; `not_on` names columns that are none.
     """
-    log.say(*source.notes)
+    say(options, *source.notes)
     weights = [] if options.weights is None else [options.weights]
     source.require("weights", *weights)
     units = {
@@ -127,19 +126,19 @@ def settle(
     models: dict[str, Any] = class_models(source, options)
     if label is None:
         what = "class" if models else "two" if options.positive else "0/1"
-        label = _guess(source, log, "label", what, LABELS, taken)
+        label = _guess(source, options, "label", what, LABELS, taken)
     source.require("label", label)
     if not models:
         chosen = split_names(source, "prob", options.prob)
-        chosen = chosen or (_guess(source, log, "prob", "[0, 1]", PROBS, taken | {label}),)
+        chosen = chosen or (_guess(source, options, "prob", "[0, 1]", PROBS, taken | {label}),)
         models = {name: name for name in chosen}
     roles = FileRoles(label, models, (), options.weights, drawn=tuple(dict.fromkeys(drawn)))
     taken |= {label, *roles.prob, *not_on}
     texts: dict[str, Any] = {
-        option: tuple(_with_length(source, log, option, unit, roles.prob[0]) for unit in some)
+        option: tuple(_with_length(source, options, option, unit, roles.prob[0]) for unit in some)
         for option, some in units.items()
     }
-    on = _covariates(source, log, options, taken) if options.on or on_needed else ()
+    on = _covariates(source, options, taken) if options.on or on_needed else ()
     return replace(roles, on=on, replicate_weights=tuple(options.replicate_weights), **texts)
 
 
@@ -203,14 +202,14 @@ def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
     return [part.strip() for parts in split for part in parts if part.strip()]
 
 
-def _with_length(source: InputFiles, log: Log, option: str, unit: Any, prob: str) -> str:
+def _with_length(source: InputFiles, options: Options, option: str, unit: Any, prob: str) -> str:
     """A unit as it is typed; blocks of time whose length is to be found get it, said aloud."""
     if unit.length != AUTO:
         return str(unit.text)
     frame = source.table([unit.column, prob])
     with source.located():
         settled = unit.settled(frame_columns(frame), option, frame[prob])
-    log.say(f"{unit.text} are blocks of {counted(int(settled.length or 1), 'day')}")
+    say(options, f"{unit.text} are blocks of {counted(int(settled.length or 1), 'day')}")
     return str(settled.text)
 
 
@@ -342,11 +341,12 @@ def with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
         return source.table(needed)
 
 
-def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str]) -> tuple[str, ...]:
+def _covariates(source: InputFiles, options: Options, taken: set[str]) -> tuple[str, ...]:
     rest = [name for name in source.columns if name not in taken]
     purpose, done = PURPOSES[options.command]
     if list(options.on) == [EVERYTHING] and EVERYTHING not in source.columns:
-        log.say(f"{done} all other columns: {', '.join(map(shown_name, rest)) or 'there are none'}")
+        names = ", ".join(map(shown_name, rest)) or "there are none"
+        say(options, f"{done} all other columns: {names}")
         return tuple(rest)
     if list(options.on) == [NOTHING] and NOTHING not in source.columns:
         return ()
@@ -368,7 +368,12 @@ def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str])
 
 
 def _guess(
-    source: InputFiles, log: Log, option: str, what: str, words: Sequence[str], taken: set[str]
+    source: InputFiles,
+    options: Options,
+    option: str,
+    what: str,
+    words: Sequence[str],
+    taken: set[str],
 ) -> str:
     """The one column that has a telling name and, in the first rows, fitting values."""
     free = [name for name in source.columns if name not in taken]
@@ -377,7 +382,7 @@ def _guess(
     values = {name: set(head[name].unique().to_pylist()) - {None} for name in head.schema.names}
     named: list[str] = [name for name, seen in values.items() if seen and FITS[what](seen)]
     if len(named) == 1:
-        log.say(f"taking {named[0]!r} for --{option} ({what} values)")
+        say(options, f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]
     problem = "name the column with {argument}; the columns are {free}"
     if named:

@@ -24,7 +24,7 @@ from itrust._core import (
 )
 from itrust.auditing import BAD, OPEN, Provenance, watch_checks
 from itrust.cli.command import CLOSED, DONE
-from itrust.cli.console import Log, width
+from itrust.cli.console import say, width
 from itrust.cli.inputs import opened, text_form
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
 from itrust.cli.outputs import (
@@ -77,7 +77,6 @@ def run(options: Options) -> int:
 
 
 def _start(options: Options) -> int:
-    log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     checked_alpha(options.alpha)
     if len(options.prob) > 1:
@@ -85,7 +84,7 @@ def _start(options: Options) -> int:
     place = state_place(options)
     refuse_bad_places(options)
     if options.new_model:
-        return _go_on(options, place, log)
+        return _go_on(options, place)
     if place.exists():
         raise it.InputError(
             "{argument}: {file} is there already, and a watch is not begun twice; name another "
@@ -106,36 +105,34 @@ def _start(options: Options) -> int:
             name=options.name,
         )
 
-    watch, _ = _of_reference(asked, log, tasks, begun, {})
+    watch, _ = _of_reference(asked, tasks, begun, {})
     if place.exists():  # somebody else has begun one meanwhile
         raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
     write_all({place: writer_of(lambda: text_of(watch))})
-    return _told(options, watch_report(watch), log)
+    return _told(options, watch_report(watch))
 
 
-def _go_on(options: Options, place: Path, log: Log) -> int:
+def _go_on(options: Options, place: Path) -> int:
     """Another model in a watch that is there; what is not said of columns is as it was."""
-    with held(place, log) as write:
+    with held(place, options) as write:
         before, kept = read_state(place)
         _refuse_other_promises(options, before)
         named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
         asked = replace(options, values={**ABSENT, **options.values, **kept.values, **named})
         watch, new = _of_reference(
             asked,
-            log,
             [own.task for own in before.tasks],
             lambda rows: before.new_model(rows, name=options.name),
             carried_over(kept.kinds, asked),
             kept.waiting,
         )
-        log.say(*_left_behind(kept.waiting, before.segments[-1].number))
+        say(options, *_left_behind(kept.waiting, before.segments[-1].number))
         write({place: writer_of(lambda: text_of(watch))})
-    return _told(options, watch_report(watch, waiting=new.waiting), log)
+    return _told(options, watch_report(watch, waiting=new.waiting))
 
 
 def _of_reference(
     asked: Options,
-    log: Log,
     tasks: Sequence[it.tasks.Task],
     begin: Callable[[Any], Watch],
     kinds: ColumnKinds,
@@ -147,14 +144,14 @@ def _of_reference(
         read_as = as_the_reference(source, asked, kinds)
         dates = [] if asked.date_column is None else [asked.date_column]
         source.require("date_column", *dates)
-        roles = settle(source, log, read_as, not_on=dates)
+        roles = settle(source, read_as, not_on=dates)
         refuse_no_dates(source, read_as)
         covariates = needed_columns(source, tasks, roles)
         more = [name for name in covariates if name not in roles.on]
         if more:
-            log.say(f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
+            say(asked, f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
         (rows,) = read_rows(source, roles, covariates, read_as).values()
-        log.say(*rows.notes)
+        say(asked, *rows.notes)
         with at_work("itrust.watch.watching"):
             watch = begin(rows)
         order = asked.dates or date_order(source)
@@ -203,33 +200,35 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
 
 
 def _update(options: Options) -> int:
-    log = Log(options.quiet)
     checked_min_cell(options.min_cell)
     place = state_place(options)
     refuse_bad_places(options)
-    with held(place, log) as write:
+    with held(place, options) as write:
         watch, kept = read_state(place)
-        asked = replace(options, command=WATCH_START, values=kept.values)
+        asked = replace(
+            options, command=WATCH_START, values={**kept.values, "quiet": options.quiet}
+        )
         form = replace(text_form(asked), texts=text_columns(kept.kinds))
         with opened(options, form=form) as source:
             name = batch_name(options, source, watch)
             with settled_at_the_start(asked):
                 asked = as_the_reference(source, asked, kept.kinds)
-                roles = settle(source, log, asked)
+                roles = settle(source, asked)
                 closing = closing_of(source, roles, asked, options, kept.waiting, name)
-                log.say(*closing.notes)
+                say(options, *closing.notes)
                 checksum = source.checksum  # of what is read next
                 only = replace(asked, values={**asked.values, "where": closing.where})
                 (rows,) = read_rows(source, roles, roles.on, only).values()
             rows = with_the_levels_of_the_reference(rows, kept.kinds)
             if asked.where is not None or asked.na_values or asked.missing == "drop":
-                log.say(*rows.dropped)
+                say(options, *rows.dropped)
             called = name.free(options.late)
             with at_work("itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, closing)
-            log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell or 1))
+            say(options, *new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell or 1))
             if called != name.text and not options.late:
-                log.say(f"a batch is called {name.text!r} already; this one is called {called!r}")
+                told = f"a batch is called {name.text!r} already; this one is called {called!r}"
+                say(options, told)
             kept = kept.after(closing, name)
             watch = watch.with_source(kept.to_dict())
             made = _provenance(options, source.name, checksum)
@@ -239,7 +238,7 @@ def _update(options: Options) -> int:
             writers = _writers(options, report, source.name)
             # The state last: where the command is killed before it, the same update goes again.
             write({**writers, place: writer_of(lambda: text_of(watch))})
-    return _told(options, report, log)
+    return _told(options, report)
 
 
 def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Closing) -> Watch:
@@ -268,7 +267,6 @@ def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Cl
 
 
 def _status(options: Options) -> int:
-    log = Log(options.quiet)
     checked_min_cell(options.min_cell)
     place = state_place(options)
     refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
@@ -276,7 +274,7 @@ def _status(options: Options) -> int:
     made = _provenance(options)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
     write_all(_writers(options, report, place.name))
-    return _told(options, report, log)
+    return _told(options, report)
 
 
 def _provenance(
@@ -298,17 +296,16 @@ def _writers(options: Options, report: WatchReport, name: str) -> dict[Path, Wri
     )
 
 
-def _told(options: Options, report: WatchReport, log: Log) -> int:
+def _told(options: Options, report: WatchReport) -> int:
     tone = BAD if report.alarm else OPEN
     words = render.as_text(report, width()), tone.terminal, render.watch_headline(report)
-    tell(options, report.to_dict, words, log=log)
+    tell(options, report.to_dict, words)
     if not options.values.get("gate"):
         return DONE
     checks = watch_checks(report, options.gate)
-    log.say(render.watch_gate_words(checks))
+    say(options, render.watch_gate_words(checks))
     few = [own for own in report.numbers if number_finding(own) is TaskFinding.WITHHELD]
     if few and options.gate != "model":
-        log.say(
-            f"{counted(len(few), 'number')} withheld and not judged; all are without --min-cell"
-        )
+        number = counted(len(few), "number")
+        say(options, f"{number} withheld and not judged; all are without --min-cell")
     return CLOSED if any(check.outcome == "failed" for check in checks) else DONE

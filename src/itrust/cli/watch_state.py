@@ -35,9 +35,9 @@ from itrust._core import (
     unfit,
     write_all,
 )
-from itrust.cli.console import CALLED, Log, ShellDoor
+from itrust.cli.console import ShellDoor, of_the_start, say
 from itrust.cli.inputs import SPOOLED, InputFiles, na_values
-from itrust.cli.options import BY_KEY, WATCH_START, Kind, Options, is_of_the_start
+from itrust.cli.options import BY_KEY, WATCH_START, Kind, Options
 from itrust.cli.roles import FileRoles, condition_of, kinds_said, split_names
 from itrust.data import (
     FORMATS,
@@ -141,29 +141,16 @@ def _level(level: Any, kind: str) -> Any:
 def settled_at_the_start(asked: Options) -> Iterator[None]:
     """Let errors about a batch name no cure that only the start of a watch takes."""
     try:
-        with speaking(BatchDoor()):
+        with speaking(ShellDoor(of_batch=True)):
             yield
     except InputError as error:
         raise _as_started(error, asked) from None
 
 
-class BatchDoor(ShellDoor):
-    """Of options that updates do not take, it is said where they are."""
-
-    def setting(self, setting: Setting) -> str:
-        """The option with its value.
-
-        >>> BatchDoor().setting(Setting("dates", "dmy")), BatchDoor().setting(Setting("gate"))
-        ("--dates dmy of 'itrust watch start'", '--gate')
-        """
-        said = super().setting(setting)
-        return f"{said} of 'itrust watch start'" if _of_the_start(setting.name) else said
-
-
 def _as_started(error: InputError, asked: Options) -> InputError:
     named = [own for own in error.settings if isinstance(own, Setting | Argument)]
-    cures = {own.name for own in named if _of_the_start(own.name)}
-    if "guess" in error.details and _of_the_start(str(error.argument)):
+    cures = {own.name for own in named if of_the_start(own.name)}
+    if "guess" in error.details and of_the_start(str(error.argument)):
         told = "{file} has no column {value}, which this watch has read from its start; {guess}"
         return error.at(problem=told) if error.file else error
     if error.details.get("cure") == LEAVE_OUT or error.column == asked.date_column is not None:
@@ -192,10 +179,6 @@ def _about_missing(error: InputError, asked: Options) -> dict[str, Any]:
         return {"hint": f"{known}keep it for a later file", "settings": ()}
     hint = f"{known}let it wait with {{}} before its date, or keep it for a later file"
     return {"hint": hint, "settings": (Setting("closed_before", ...),)}
-
-
-def _of_the_start(argument: str) -> bool:
-    return is_of_the_start(CALLED.get(argument, argument))
 
 
 DIGITS = 8  # of a level
@@ -648,7 +631,7 @@ REMEMBERED = Record.of(
 
 
 @contextmanager
-def held(place: Path, log: Log) -> Iterator[Callable[[Mapping[Path, Write]], None]]:
+def held(place: Path, options: Options) -> Iterator[Callable[[Mapping[Path, Write]], None]]:
     """Be alone with a state file until the end; gives what writes it, and others, together.
 
     Another command waits here for its turn. The file itself is locked, so nothing is left behind.
@@ -670,7 +653,7 @@ def held(place: Path, log: Log) -> Iterator[Callable[[Mapping[Path, Write]], Non
             opened = os.open(place, os.O_RDONLY)
         try:
             if fcntl is not None:
-                _lock(opened, place, log)
+                _lock(opened, place, options)
             with told_of_reading(place):
                 is_there = os.path.samestat(os.fstat(opened), os.stat(place))
             if is_there:
@@ -681,12 +664,12 @@ def held(place: Path, log: Log) -> Iterator[Callable[[Mapping[Path, Write]], Non
             os.close(opened)
 
 
-def _lock(opened: int, place: Path, log: Log) -> None:
+def _lock(opened: int, place: Path, options: Options) -> None:
     with suppress(OSError):  # file systems without locks
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.say(f"another command is at work on {place}; waiting for it")
+            say(options, f"another command is at work on {place}; waiting for it")
             fcntl.flock(opened, fcntl.LOCK_EX)
 
 

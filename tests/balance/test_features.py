@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust.balance import balance_features, is_plain, pooled, shared_points
-from itrust.terms import Absent, ProductName
+from itrust.terms import Absent, product_facts
 
 
 def population(n=200, seed=0, **more):
@@ -19,7 +19,7 @@ def test_features_of_a_number_a_category_and_the_prediction():
     powers = ("trend", "quadratic", "cubic")
     names = [f"{of}: {power}" for of in ("prediction", "age") for power in powers]
     names += ["sex = f", "sex = m"]
-    assert [ProductName.of(own).name for own in features.products[:8]] == names
+    assert [product_facts(own)["name"] for own in features.products[:8]] == names
     pairs = {tuple(term.column for term in own) for own in features.products[8:]}
     assert pairs == {(None, "age"), (None, "sex"), ("age", "sex")}
 

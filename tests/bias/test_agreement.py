@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 import itrust as it
-from itrust.bias import Averages, Moments, Shares, confidence_band, zero_scores
+from itrust.bias import Averages, confidence_band, shared_reach, shared_tails, zero_scores
 
 
 def any_sample(seed: int) -> tuple[it.Sample, float]:
@@ -71,16 +71,15 @@ def test_samples_of_the_property_have_marks_and_others():
 
 def test_equal_shares_are_a_maximum_of_absolute_scores():
     scores = np.array([[2.0, -1.0], [-3.0, 0.5]])
-    shares = Shares(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
-    order = np.argsort(shares.combined(scores).ravel())
+    shares = np.array([0.5, 0.5]), np.array([0.5, 0.5])
+    order = np.argsort(shared_tails(shares, scores).ravel())
     assert (order == np.argsort(np.abs(scores).ravel())).all()
-    critical = float(shares.combined(np.array([[2.5], [0.0]]))[0, 0])
-    assert shares.reach(critical) == pytest.approx(np.full((2, 2), 2.5))
+    critical = float(shared_tails(shares, np.array([[2.5], [0.0]]))[0, 0])
+    assert shared_reach(shares, critical) == pytest.approx(np.full((2, 2), 2.5))
 
 
 def test_a_larger_share_reaches_less_far():
-    shares = Shares(np.array([0.8]), np.array([0.2]))
-    above, below = shares.reach(4.0)[:, 0]
+    above, below = shared_reach((np.array([0.8]), np.array([0.2])), 4.0)[:, 0]
     assert norm.sf(above) / 0.8 == pytest.approx(np.exp(-4.0))
     assert norm.sf(below) / 0.2 == pytest.approx(np.exp(-4.0))
 
@@ -93,21 +92,24 @@ def coins(rng, runs: int, n: int) -> Averages:
     squares = np.stack([(e**2).sum(1), -2 * e.sum(1), mass])
     powers = [mass, *(np.sum(p**k, axis=1) for k in (1, 2, 3))]
     carried = np.stack([mass, *np.zeros((3, runs))])
-    moments = Moments(
-        mass,
-        powers[1],
-        np.stack(powers[:3]),
-        np.stack(powers),
-        squares,
-        squares,
-        squares[0],
-        carried,
-    )
     total = e.sum(1)
     rows = np.full(runs, e.shape[1])
-    draws = np.zeros((runs, 0))
     return Averages(
-        total[None, :, None], draws, squares[:1].T, total, moments, None, rows, float(rows.sum())
+        sums=total[None, :, None],
+        multiplied=np.zeros((runs, 0)),
+        spread=squares[:1].T,
+        residual=total,
+        rows=rows,
+        mass=mass,
+        predicted=powers[1],
+        second=np.stack(powers[:3]),
+        third=np.stack(powers),
+        squares=squares,
+        by_design=squares,
+        by_multipliers=squares[0],
+        carried=carried,
+        freedom=None,
+        total=float(rows.sum()),
     )
 
 

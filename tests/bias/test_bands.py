@@ -60,14 +60,14 @@ def test_intervals_hold_the_estimate_and_what_is_possible():
         p, y = rng.uniform(size=30) ** 3, rng.random(30) < rng.random()
         found = of(y, p, weights=rng.exponential(size=30))
         band = confidence_band(found, 3.0)
-        mean = found.moments.mean_prediction[0]
+        mean = found.mean_prediction[0]
         assert -mean - 1e-9 <= band.lower[0] <= found.values[0] <= band.upper[0] <= 1 - mean + 1e-9
 
 
 def halved(averages, reach, at_zero):
     """Ends of the intervals by plain halving of what may hold them."""
     values = averages.values
-    mean, ends = averages.moments.mean_prediction, []
+    mean, ends = averages.mean_prediction, []
     for end in (-mean, 1 - mean):
         near_zero = averages.distance(values, 0 * values) <= at_zero
         between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)

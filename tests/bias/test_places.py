@@ -28,7 +28,7 @@ def test_multiplied_residuals_have_the_covariance_of_normal_multipliers(sample):
     found = average(sample, Members(regions), (Bernoulli(),), draws=draws, seed=0)
     inside = np.array([region.rows(sample.points) for region in regions], dtype=float)
     expected = (inside * sample.residuals**2) @ inside.T
-    assert found.moments.multiplied == pytest.approx(np.diagonal(expected))
+    assert found.by_multipliers == pytest.approx(np.diagonal(expected))
     seen = found.multiplied @ found.multiplied.T / draws
     error = np.sqrt((expected**2 + np.outer(np.diagonal(expected), np.diagonal(expected))) / draws)
     assert (np.abs(seen - expected) <= 4 * error).all()

@@ -41,8 +41,8 @@ def test_sums_equal_a_plain_loop(mixed_sample, neighbours):
         assert found.sums[0, place] == pytest.approx(own @ residuals, abs=1e-12)
         assert found.spread[place] == pytest.approx(own**2 @ residuals**2, abs=1e-12)
         assert found.values[place] == pytest.approx(own @ e / own.sum(), abs=1e-12)
-        assert found.moments.size[place] == pytest.approx(own.sum() ** 2 / (own**2).sum())
-        assert found.moments.mean_prediction[place] == pytest.approx(own @ p / own.sum())
+        assert found.size[place] == pytest.approx(own.sum() ** 2 / (own**2).sum())
+        assert found.mean_prediction[place] == pytest.approx(own @ p / own.sum())
         b = found.values[place]
         stderr = np.sqrt((own**2 * (e - b) ** 2).sum()) / own.sum()
         assert found.stderr[place] == pytest.approx(stderr, abs=1e-12)
@@ -52,7 +52,7 @@ def test_sums_equal_a_plain_loop(mixed_sample, neighbours):
 def test_moments_are_those_of_labels_with_that_bias(mixed_sample, neighbours, shift):
     found = average(mixed_sample, neighbours, (Bernoulli(),), draws=0, seed=0)
     a = dense(neighbours, mixed_sample.points) * mixed_sample.weights_or_ones
-    variance, third = found.moments.central(np.full(mixed_sample.n, shift))
+    variance, third = found.central(np.full(mixed_sample.n, shift))
     p = mixed_sample.p
     for place in range(mixed_sample.n):
         own = a[place]
@@ -80,7 +80,7 @@ def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
     other = average(sample, weights, (Bernoulli(),), draws=20, seed=1)
     assert other.sums == pytest.approx(reference.sums, abs=1e-10)
     assert other.multiplied == pytest.approx(reference.multiplied, abs=1e-10)
-    assert other.moments.third == pytest.approx(reference.moments.third, abs=1e-10)
+    assert other.third == pytest.approx(reference.third, abs=1e-10)
     (whole,) = [block for _, _, block in weights.tiles(sample.points, whole=True)]
     assert dense(weights, sample.points) == pytest.approx(whole, abs=1e-12)
 

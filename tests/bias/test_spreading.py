@@ -65,7 +65,7 @@ def test_the_variance_is_that_of_the_design_for_shares_of_rows(name, shift):
         assert found.values[place] == pytest.approx(value)
         bias = value if shift is None else shift
         shares = w * rows * (sample.residuals - bias)
-        ours = polynomial(found.moments.by_design[:, [place]], np.array([bias]))[0]
+        ours = polynomial(found.by_design[:, [place]], np.array([bias]))[0]
         assert ours == pytest.approx(float(sample.design.linearised_variance(shares)))
         if shift is None:
             assert found.stderr[place] == pytest.approx(np.sqrt(ours) / (w @ rows))
@@ -104,9 +104,9 @@ def test_multipliers_have_the_variance_that_is_said_of_them(name):
     sample = replicated("brr") if name == "replicates" else rows_of(**DESIGNS.get(name, {}))
     draws = 4_000
     found = averaged(sample, draws)
-    ratio = np.square(found.multiplied).mean(axis=1) / found.moments.multiplied
+    ratio = np.square(found.multiplied).mean(axis=1) / found.by_multipliers
     assert (np.abs(ratio - 1) <= 4 * np.sqrt(2 / draws)).all()
-    mean = found.multiplied.mean(axis=1) / np.sqrt(found.moments.multiplied)
+    mean = found.multiplied.mean(axis=1) / np.sqrt(found.by_multipliers)
     assert (np.abs(mean) <= 4 / np.sqrt(draws)).all()
 
 
@@ -139,8 +139,8 @@ def test_every_row_its_own_cluster_is_nearly_independent_rows(weighted):
     plain = averaged(rows_of(weights=weights))
     own = averaged(rows_of(weights=weights, cluster=np.arange(ROWS)))
     assert own.values == pytest.approx(plain.values)
-    assert own.moments.size == pytest.approx(plain.moments.size)
-    assert own.moments.multiplied == pytest.approx(plain.moments.multiplied)
+    assert own.size == pytest.approx(plain.size)
+    assert own.by_multipliers == pytest.approx(plain.by_multipliers)
     assert own.stderr == pytest.approx(plain.stderr * np.sqrt(ROWS / (ROWS - 1)))
     assert (plain.freedom, own.freedom) == (None, ROWS - 1)
 
@@ -156,8 +156,8 @@ def test_what_clusters_carry_equals_a_naive_loop():
             mean = w[here] @ sample.p[here] / mass if mass else 0.0
             variance = mass**2 * mean * (1 - mean)
             parts += mass**2, variance, variance * mass * (1 - 2 * mean), variance**2
-        assert found.moments.carried[:, place] == pytest.approx(parts)
-        assert found.moments.size[place] == pytest.approx((w @ rows) ** 2 / parts[0])
+        assert found.carried[:, place] == pytest.approx(parts)
+        assert found.size[place] == pytest.approx((w @ rows) ** 2 / parts[0])
 
 
 def test_the_data_come_first_under_every_law_and_none_may_be_asked_for():

@@ -13,11 +13,11 @@ from itrust.terms import (
     Inside,
     Is,
     Power,
-    ProductName,
     Reading,
     Slope,
     UnitScale,
     Wave,
+    product_facts,
 )
 
 
@@ -69,9 +69,9 @@ def test_terms_are_what_they_say():
     ],
 )
 def test_products_say_what_they_are(product, name, shape):
-    named = ProductName.of(product)
-    assert (named.name, named.shape.value) == (name, shape)
-    assert named.covariates == tuple(
+    facts = product_facts(product)
+    assert (facts["name"], facts["shape"].value) == (name, shape)
+    assert facts["covariates"] == tuple(
         column for column in ("race", "urban", "age", "income") if column in name
     )
 
@@ -80,7 +80,7 @@ def test_levels_know_their_rows():
     race = Described.of(mixed().column("race"), most=2)
     assert [level.name for level in race.levels] == ["race = a", "race = b"]
     assert race.distinct == 3
-    assert str(ProductName.of(race.levels[:1]).where) == "race = a"
+    assert str(product_facts(race.levels[:1])["where"]) == "race = a"
     assert Described.of(mixed().column("race"), 10, least=150).levels == race.levels[:1]
 
 

@@ -32,7 +32,7 @@ from itrust._core import (
     progress_bar,
     tickets,
 )
-from itrust.bias.bands import Averages, Moments
+from itrust.bias.bands import Averages
 from itrust.bias.weights import NOBODY, Tile, Weights
 from itrust.calibration import null_warnings, whole_clusters
 from itrust.data import (
@@ -47,7 +47,6 @@ from itrust.data import (
     rows_at_hand,
 )
 from itrust.engines import (
-    Additive,
     Auto,
     Drawn,
     Engine,
@@ -57,6 +56,7 @@ from itrust.engines import (
     Plan,
     Survey,
     Work,
+    added,
     as_engine,
     available_threads,
     ordered_map,
@@ -75,26 +75,11 @@ NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
 JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
 
 
-@dataclass(frozen=True, eq=False)
-class PlaceSums(Additive):
-    """What some rows contribute at m places, a being the weight of a row at a place."""
-
-    sums: AnyArray  # of a times the residual, (m, 1 + draws), data first
-    spread: AnyArray  # of a^2 times its square
-    plain: FloatArray  # of a times 1, p, e
-    second: FloatArray  # of a^2 times 1, p, p^2, e^2, e
-    third: FloatArray  # of a^3 times 1, p, p^2, p^3
-    rows: IntArray
-    total: float  # weight of all rows
-    spreading: tuple[AnyArray, ...]  # see `Spreading`
-
-    def moments(self, unit: float) -> Moments:
-        """Moments of independent rows."""
-        second = self.second * unit**2
-        squares = np.stack([second[3], -2 * second[4], second[0]])
-        mass, predicted = self.plain[:2] * unit
-        third = self.third * unit**3
-        return Moments(mass, predicted, second[:3], third, squares, squares, second[3], second[:4])
+# What some rows contribute at m places, a being the weight of a row at a place: the sums of a times
+# the residual and of a^2 times its square, (m, 1 + draws), data first; of a times 1, p, e; of a^2
+# times 1, p, p^2, e^2, e; of a^3 times 1, p, p^2, p^3; their number; the weight of all rows; and
+# what tells how sums spread, see `Spreading`.
+PlaceSums = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,33 +118,43 @@ class PlacesPart:
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[PlaceSums, ...]:
         some = slice(0 if block.start == 0 else 1, None)  # the data once
-        return tuple(
-            replace(work, sums=work.sums[:, some], spread=work.spread[:, some])
-            for work in outcome.works
-        )
+        return tuple((own[0][:, some], own[1][:, some], *own[2:]) for own in outcome.works)
 
     def finished(self, found: Sequence[tuple[PlaceSums, ...]]) -> list[Averages]:
         batches = zip(*found, strict=True)
         return [self._averages(*pair) for pair in zip(self.sets, batches, strict=True)]
 
     def _averages(self, weights: Weights, batches: Sequence[PlaceSums]) -> Averages:
-        first, unit, spreading = batches[0], self.unit, self.spreading
-
-        def joined(name: str, scale: float) -> FloatArray:
-            parts = [getattr(batch, name) for batch in batches]
-            whole = np.concatenate(parts, axis=1, dtype=np.float64)
-            return np.multiply(whole, scale, out=whole)
-
-        return Averages(
-            sums=joined("sums", unit)[None],
-            multiplied=spreading.multiplied(weights, first) * unit,
-            spread=joined("spread", unit**2),
-            residual=first.plain[2] * unit,
-            moments=spreading.settled(first.moments(unit), first),
-            freedom=spreading.freedom,
-            rows=first.rows,
-            total=first.total * unit,
+        unit, spreading = self.unit, self.spreading
+        sums, spread = (
+            np.concatenate([batch[k] for batch in batches], axis=1, dtype=np.float64)
+            for k in (0, 1)
         )
+        *_, plain, second, third, rows, total, spreads = batches[0]
+        multiplied = spreading.multiplied(weights, second[3], spreads)
+        sums *= unit
+        spread *= unit**2
+        mass, predicted, residual = plain * unit
+        second, third = second * unit**2, third * unit**3
+        squares = np.stack([second[3], -2 * second[4], second[0]])
+        alone = Averages(
+            sums=sums[None],
+            multiplied=multiplied * unit,
+            spread=spread,
+            residual=residual,
+            rows=rows,
+            mass=mass,
+            predicted=predicted,
+            second=second[:3],
+            third=third,
+            squares=squares,
+            by_design=squares,
+            by_multipliers=second[3],
+            carried=second[:4],
+            freedom=spreading.freedom,
+            total=total * unit,
+        )
+        return spreading.settled(alone, spreads)
 
 
 class PlacesPartial:
@@ -177,16 +172,11 @@ class PlacesPartial:
         self.weights, self.spreading, self.chunk, self.w = weights, spreading, chunk, w
         self.dtype = dtype = part.spreading.dtype
         m = weights.places
-        self.sums = PlaceSums(
-            sums=np.zeros((m, columns), dtype),
-            spread=np.zeros((m, columns if weights.spread else 1), dtype),
-            plain=np.zeros((3, m)),
-            second=np.zeros((5, m)),
-            third=np.zeros((4, m)),
-            rows=np.zeros(m, dtype=np.int64),
-            total=float(w.sum()),
-            spreading=() if spreading is None else spreading.empty(weights),
-        )
+        self.sums = np.zeros((m, columns), dtype)
+        self.spread = np.zeros((m, columns if weights.spread else 1), dtype)
+        self.powers = np.zeros((3, m)), np.zeros((5, m)), np.zeros((4, m))
+        self.rows = np.zeros(m, dtype=np.int64)
+        self.spreads = () if spreading is None else spreading.empty(weights)
         p = chunk.p
         self.e = e = chunk.y - p
         # Powers of the weights times these make all moments.
@@ -203,7 +193,7 @@ class PlacesPartial:
 
     def add(self, drawn: Drawn) -> None:
         columns, labels = drawn.columns, drawn.as_type(self.dtype)
-        sums, spread = self.sums.sums, self.sums.spread
+        sums, spread = self.sums, self.spread
         w = None if self.chunk.weights is None else self.w.astype(self.dtype)
         for places, rows, weights in self._tiles():
             if columns.start == 0:
@@ -217,9 +207,9 @@ class PlacesPartial:
             if columns.start == 0 and self.spreading is not None:
                 self.spreading.add(self, (places, rows, rough))
         # What labels have in common: e = y - p, and so with its square, p^2 + y (1 - 2p).
-        sums[:, columns] -= self.sums.plain[1][:, None]
+        sums[:, columns] -= self.powers[0][1][:, None]
         if self.weights.spread:
-            spread[:, columns] += self.sums.second[2][:, None]
+            spread[:, columns] += self.powers[1][2][:, None]
 
     def _tiles(self) -> Iterator[Tile]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
@@ -235,14 +225,15 @@ class PlacesPartial:
             yield some, chosen[rows], weights
 
     def _moments(self, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
-        sums, power = self.sums, np.ones(weights.shape)
-        sums.rows[places] += np.count_nonzero(weights, axis=1)
-        for into, factors in zip((sums.plain, sums.second, sums.third), self.factors, strict=True):
+        power = np.ones(weights.shape)
+        self.rows[places] += np.count_nonzero(weights, axis=1)
+        for into, factors in zip(self.powers, self.factors, strict=True):
             power *= weights
             into[:, places] += (power @ factors[rows]).T
 
     def finished(self) -> PlaceSums:
-        return self.sums
+        total = float(self.w.sum())
+        return self.sums, self.spread, *self.powers, self.rows, total, self.spreads
 
 
 def average(
@@ -317,7 +308,7 @@ def _by_design(
     totals: tuple[PlaceSums, ...] = ()
     with progress_bar(title, sample.n, None if draws else False) as advance:
         for rows, sums in zip(chunks, parts, strict=True):
-            totals = tuple(map(PlaceSums.absorbed, totals, sums)) if totals else sums
+            totals = added(totals, sums, in_place=True) if totals else sums
             advance(rows.stop - rows.start)
     by_law = []
     for averages in part.finished([totals]):  # the data before the draws of every law
@@ -363,26 +354,27 @@ class Spreading:
         places, rows, weights = tile
         shares = weights * partial.multiplied[rows]
         families = partial.weights.families
-        for family, into in zip(families, partial.sums.spreading, strict=True):
+        for family, into in zip(families, partial.spreads, strict=True):
             first, last = np.searchsorted(places, [family.start, family.stop])
             if first < last:
                 some, at = shares[first:last], places[first:last] - family.start
                 into[np.ix_(at, at)] += some @ some.T
 
-    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:
+    def multiplied(
+        self, weights: Weights, variance: FloatArray, spreads: tuple[AnyArray, ...]
+    ) -> FloatArray:
         """Sums of residuals times normal numbers, (m, draws)."""
-        variance = sums.second[3]
         drawn = np.empty((variance.size, self.draws))
         families = weights.families if self.draws else []
-        for part, (family, covariance) in enumerate(zip(families, sums.spreading, strict=True)):
+        for part, (family, covariance) in enumerate(zip(families, spreads, strict=True)):
             some = slice(family.start, family.stop)
             rng = np.random.default_rng([self.seed, 1, part])
             drawn[some] = _normal_sums(covariance, variance[some], self.draws, rng)
         return drawn
 
-    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:  # noqa: ARG002
-        """Moments as the design has them, given those of independent rows."""
-        return moments
+    def settled(self, alone: Averages, spreads: tuple[AnyArray, ...]) -> Averages:  # noqa: ARG002
+        """What is known as the design has it, given what it would be of independent rows."""
+        return alone
 
 
 def spreading_of(design: Design | None, draws: int, seed: int, dtype: DTypeLike) -> Spreading:
@@ -441,13 +433,13 @@ class _ByClusters(Spreading):
 
     def add(self, partial: PlacesPartial, tile: Tile) -> None:
         places, rows, weights = tile
-        multiplied, totals = partial.sums.spreading
+        multiplied, totals = partial.spreads
         multiplied[places] += weights @ partial.multiplied[rows]
         a, numbers = weights * partial.w[rows], partial.chunk.first + rows
         totals[:, places] += self.totals(a, partial.e[rows], partial.chunk.p[rows], numbers)
 
-    def multiplied(self, weights: Weights, sums: PlaceSums) -> FloatArray:  # noqa: ARG002
-        return sums.spreading[0]
+    def multiplied(self, *known: Any) -> FloatArray:
+        return np.asarray(known[-1][0])
 
     def _normals(self, units: IntArray) -> AnyArray:
         draws = np.arange(self.draws, dtype=np.int64)
@@ -499,16 +491,16 @@ class _ByClusters(Spreading):
             np.add.at(into.T, stratum, kind.T)
         return totals
 
-    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
-        ee, em, mm, e, m, *worst = sums.spreading[1]
+    def settled(self, alone: Averages, spreads: tuple[AnyArray, ...]) -> Averages:
+        ee, em, mm, e, m, *worst = spreads[1]
         sizes = self.design.stratum_sizes
         parts = ee - e * e / sizes, -2 * (em - e * m / sizes), mm - m * m / sizes
         variance = np.stack([(part * self._factor).sum(axis=1) for part in parts])
         one = self.design.stratum_count == 1  # then multipliers are not centred
         return replace(
-            moments,
+            alone,
             by_design=variance,
-            multiplied=ee[:, 0] if one else variance[0],
+            by_multipliers=ee[:, 0] if one else variance[0],
             carried=np.stack([kind.sum(axis=1) for kind in (mm, *worst)]),
         )
 
@@ -529,24 +521,24 @@ class _ByReplicates(_ByClusters):
         deviations = self.design.replicate_deviations[rows]
         return np.stack([(a * e) @ deviations, a @ deviations])
 
-    def settled(self, moments: Moments, sums: PlaceSums) -> Moments:
-        errors, masses = sums.spreading[1]
+    def settled(self, alone: Averages, spreads: tuple[AnyArray, ...]) -> Averages:
+        errors, masses = spreads[1]
         # A replicate of the mean is (sum + change) / (mass + change), without linearisation.
         assert self.design.replication is not None
         scale = np.sqrt(self.design.replication.scale(errors.shape[1]))
-        mass = moments.mass[:, None]
+        mass = alone.mass[:, None]
         whole = mass + masses / scale
         factor = np.divide(mass, whole, out=np.ones_like(whole), where=whole > 0) ** 2
         parts = errors**2, -2 * errors * masses, masses**2
         # As many equal clusters as replicates have degrees of freedom, and one.
         count = self.design.freedom + 1
-        variance, third = worst_moments(moments.mass / count, moments.predicted / count)
+        variance, third = worst_moments(alone.mass / count, alone.predicted / count)
         worst = count * variance, count * third, count * variance**2
         return replace(
-            moments,
+            alone,
             by_design=np.stack([(part * factor).sum(axis=1) for part in parts]),
-            multiplied=np.square(errors).sum(axis=1),
-            carried=np.stack([moments.second[0], *worst]),
+            by_multipliers=np.square(errors).sum(axis=1),
+            carried=np.stack([alone.second[0], *worst]),
         )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
@@ -39,9 +39,18 @@ FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
 
 
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
+    """Sum of coefficients (k, m) times powers of `at`, (m,)."""
+    return np.asarray(polyval(at, coefficients, tensor=False))
+
+
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """How a weighted mean of y - p varies if the bias at its place is b: sums over rows.
+class Averages:
+    """Sums of weighted residuals at m places, and how they vary if the bias there is b.
 
     With a_i the weight of row i, survey weight included, and P the weighted mean of p: labels with
     a mean bias b are taken to be 1 with probability p (1 + b / P) if b is negative, and 0 with
@@ -50,14 +59,21 @@ class Moments:
     "always".
     """
 
+    sums: FloatArray  # (laws, m, 1 + draws), data first
+    multiplied: FloatArray  # (m, draws), residuals times normal numbers
+    spread: FloatArray
+    residual: FloatArray
+    rows: IntArray
     mass: FloatArray
     predicted: FloatArray
     second: FloatArray
     third: FloatArray
     squares: FloatArray
     by_design: FloatArray
-    multiplied: FloatArray
+    by_multipliers: FloatArray
     carried: FloatArray
+    freedom: float | None  # of a design
+    total: float
 
     @property
     def size(self) -> FloatArray:
@@ -91,63 +107,38 @@ class Moments:
         skew = c * r1 - 3 * c**2 * r2 + 2 * c**3 * r3
         return np.maximum(variance, 0.0), np.where(up, -skew, skew)
 
-    def take(self, places: IntArray) -> Moments:
-        return Moments(**{name: part[..., places] for name, part in vars(self).items()})
-
-
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
-
-
-def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Sum of coefficients (k, m) times powers of `at`, (m,)."""
-    return np.asarray(polyval(at, coefficients, tensor=False))
-
-
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """Sums of weighted residuals at m places."""
-
-    sums: FloatArray  # (laws, m, 1 + draws), data first
-    multiplied: FloatArray  # (m, draws), residuals times normal numbers
-    spread: FloatArray
-    residual: FloatArray
-    moments: Moments
-    freedom: float | None  # of a design
-    rows: IntArray
-    total: float
-
     @property
     def freedom_at_places(self) -> FloatArray | None:
         """Degrees of freedom at every place of a design, (m,)."""
         if self.freedom is None:
             return None
-        return np.minimum(self.freedom, np.nan_to_num(self.moments.size) - 1)
+        return np.minimum(self.freedom, np.nan_to_num(self.size) - 1)
 
     def take(self, places: IntArray) -> Averages:
-        by_place = ("multiplied", "spread", "residual", "rows")
-        parts = {name: vars(self)[name][places] for name in by_place}
-        return replace(self, sums=self.sums[:, places], moments=self.moments.take(places), **parts)
+        first = {name: vars(self)[name][places] for name in ("multiplied", "spread")}
+        last = [name for name, value in vars(self).items() if isinstance(value, np.ndarray)]
+        parts = {name: vars(self)[name][..., places] for name in last if name not in first}
+        return replace(self, **parts | first | {"sums": self.sums[:, places]})
 
     @property
     def values(self) -> FloatArray:
         """Weighted mean residual of the data, (m,); NaN where no row counts."""
-        return _ratio(self.residual, self.moments.mass)
+        return _ratio(self.residual, self.mass)
 
     @property
     def stderr(self) -> FloatArray:
         """Standard error of the values, from how much residuals vary in the design, (m,)."""
-        variance = polynomial(self.moments.by_design, np.nan_to_num(self.values))
-        return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
+        variance = polynomial(self.by_design, np.nan_to_num(self.values))
+        return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.mass)
 
     @cached_property
     def inflation(self) -> FloatArray:
         """How much the design adds to the variance, at least 1, (m,)."""
         if self.freedom is None:
             return np.ones(self.residual.size)
-        b, size = np.nan_to_num(self.values), self.moments.size
-        plain = polynomial(self.moments.squares, b)
-        ratio = _ratio(polynomial(self.moments.by_design, b), plain)
+        b, size = np.nan_to_num(self.values), self.size
+        plain = polynomial(self.squares, b)
+        ratio = _ratio(polynomial(self.by_design, b), plain)
         return np.fmax(1.0, ratio * np.fmax(_ratio(size, size - 1), 1.0))
 
     @cached_property
@@ -157,8 +148,8 @@ class Averages:
         From 0, labels vary as p says, to 1, at least twice as much.
         """
         b = np.nan_to_num(self.values)
-        labels = self.moments.central(b)[0]
-        excess = np.maximum(polynomial(self.moments.squares, b) - labels, 0.0)
+        labels = self.central(b)[0]
+        excess = np.maximum(polynomial(self.squares, b) - labels, 0.0)
         astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
         return excess, np.where(excess > 0, astray, 0.0)
 
@@ -168,17 +159,17 @@ class Averages:
         In a design Student's law takes the place of the normal one, with the degrees of freedom of
         the design, or of the effective clusters at the place where these are fewer.
         """
-        moments, (excess, astray) = self.moments, self._beyond_labels
-        plain, third = moments.central(bias)
+        excess, astray = self._beyond_labels
+        plain, third = self.central(bias)
         # Of the sum: that of labels and the excess; of residuals where labels go astray.
         modelled = plain + excess
-        seen = np.maximum(polynomial(moments.squares, bias), modelled)
+        seen = np.maximum(polynomial(self.squares, bias), modelled)
         variance = (modelled + astray * (seen - modelled)) * self.inflation
         scale = np.where(variance > 0, variance, 1.0)
         # Labels come in steps: where few events are expected, half a step counts as equal.
-        step = moments.second[0] / np.where(moments.mass > 0, moments.mass, 1.0)
+        step = self.second[0] / np.where(self.mass > 0, self.mass, 1.0)
         slack = 0.5 * step / (1 + plain / np.where(step > 0, step, 1.0) ** 2)
-        away = np.abs(values - bias) * moments.mass
+        away = np.abs(values - bias) * self.mass
         off = np.maximum(away - slack, 0.0)
         z = off / np.sqrt(scale)
         score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
@@ -201,8 +192,8 @@ class Averages:
             variance = np.square(self.sums).mean(axis=2)
             third = (self.sums**3).mean(axis=2)
         else:
-            variance, third = (part[None] for part in self.moments.central(0.0))
-        lively = variance > 1e-12 * self.moments.second[0]
+            variance, third = (part[None] for part in self.central(0.0))
+        lively = variance > 1e-12 * self.second[0]
         scale = np.where(lively, variance, 1.0)
         return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
 
@@ -214,7 +205,7 @@ class Averages:
         """
         scores = np.empty(self.sums.shape)
         # Rows that cannot vary have no draws; a residual there is a label called impossible.
-        impossible = np.abs(self.residual) > 1e-9 * np.maximum(self.moments.mass, 1e-300)
+        impossible = np.abs(self.residual) > 1e-9 * np.maximum(self.mass, 1e-300)
         for law, (variance, skewness) in enumerate(zip(*self.null_scales(), strict=True)):
             lively = variance > 0
             scale = np.where(lively, variance, 1.0)[:, None]
@@ -229,7 +220,7 @@ class Averages:
 
     def multiplier_scores(self) -> FloatArray:
         """Standard normal at every place, correlated as the estimates are, (m, draws)."""
-        spread = self.moments.multiplied
+        spread = self.by_multipliers
         scale = np.sqrt(np.where(spread > 0, spread, 1.0))
         return np.asarray(self.multiplied / scale[:, None])
 
@@ -285,8 +276,7 @@ def null_band(averages: Averages, critical: FloatArray, by_design: float) -> Ban
     critical value where clusters' sums are nearly symmetric: the variance between clusters and
     Student's law tell how far means go there.
     """
-    moments = averages.moments
-    mass = np.where(moments.mass > 0, moments.mass, np.nan)
+    mass = np.where(averages.mass > 0, averages.mass, np.nan)
     ends = [np.full(mass.size, np.nan), np.full(mass.size, np.nan)]
     for variance, skewness, reach in zip(*averages.null_scales(), critical, strict=True):
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
@@ -296,18 +286,18 @@ def null_band(averages: Averages, critical: FloatArray, by_design: float) -> Ban
             ends[side] = widest(ends[side], np.where(still, 0.0, own))
     freedom = averages.freedom_at_places
     if freedom is not None:
-        symmetric = moments.is_symmetric
+        symmetric = averages.is_symmetric
         some = freedom > MIN_FREEDOM
         normal_tail = ndtr(-np.full(mass.size, by_design))
         reached = student_quantile(normal_tail, np.where(some, freedom, 1.0))
         reached = np.where(some, reached, np.inf)
-        spread = reached * np.sqrt(np.maximum(moments.by_design[0], 0.0)) / mass
+        spread = reached * np.sqrt(np.maximum(averages.by_design[0], 0.0)) / mass
         ends = [
             np.where(symmetric, sign * spread, np.where(np.isnan(end), sign * 1.0, end))
             for sign, end in zip((-1, 1), ends, strict=True)
         ]
     # Between "every label is 0" and "every label is 1" lies all that can happen.
-    predicted = moments.mean_prediction
+    predicted = averages.mean_prediction
     return Band(np.fmax(ends[0], -predicted), np.fmin(ends[1], 1 - predicted))
 
 
@@ -332,7 +322,7 @@ def confidence_band(
         return np.minimum(allowed, FAR_OUT) - np.minimum(distance, 2 * FAR_OUT)
 
     # The compatible bias farthest from the estimate, towards either end; 0 is tried first.
-    predicted = averages.moments.mean_prediction
+    predicted = averages.mean_prediction
     ends = np.stack([-predicted, 1 - predicted])
     between = (np.minimum(values, ends) <= 0) & (np.maximum(values, ends) >= 0)
     near = averages.distance(values, np.zeros_like(values)) <= at_zero
@@ -342,23 +332,21 @@ def confidence_band(
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """How the error that is allowed is spread over places and sides."""
+# How the error that is allowed is spread over places: above and below, (m,) each.
+Shares = tuple[FloatArray, FloatArray]
 
-    above: FloatArray
-    below: FloatArray
 
-    def combined(self, scores: FloatArray) -> FloatArray:
-        """Tails of normal scores on the log scale; a larger share needs to show less, (m, k)."""
-        sides = ((self.above, scores), (self.below, -scores))
-        tails = (np.log(own)[:, None] - log_ndtr(-np.minimum(z, FAR_OUT)) for own, z in sides)
-        return np.asarray(np.maximum(*tails))
+def shared_tails(shares: Shares, scores: FloatArray) -> FloatArray:
+    """Tails of normal scores on the log scale; a larger share needs to show less, (m, k)."""
+    sides = zip(shares, (scores, -scores), strict=True)
+    tails = (np.log(own)[:, None] - log_ndtr(-np.minimum(z, FAR_OUT)) for own, z in sides)
+    return np.asarray(np.maximum(*tails))
 
-    def reach(self, critical: float) -> FloatArray:
-        """Normal scores at which one side alone is critical, (2, m)."""
-        tails = critical - np.log(np.stack([self.above, self.below]))
-        return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
+
+def shared_reach(shares: Shares, critical: float) -> FloatArray:
+    """Normal scores at which one side alone is critical, (2, m)."""
+    tails = critical - np.log(np.stack(shares))
+    return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
 
 
 def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
@@ -394,7 +382,7 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
 def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:
     """The largest p-values of all laws; 0 where clusters' sums are symmetric, 1 without laws."""
     largest = np.max(pvalues, axis=0) if len(pvalues) else np.ones(averages.residual.size)
-    symmetric = averages.freedom is not None and averages.moments.is_symmetric
+    symmetric = averages.freedom is not None and averages.is_symmetric
     return np.where(symmetric, 0.0, largest)
 
 
@@ -417,7 +405,7 @@ def judged(
     Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
     that also give the intervals.
     """
-    combined = np.abs if shares is None else shares.combined
+    combined = np.abs if shares is None else partial(shared_tails, shares)
     laws = [combined(scores) for scores in averages.null_scores(studentised=True)]
     drawn = combined(np.column_stack([zero_scores(averages), averages.multiplier_scores()]))
     redrawn = _where_redrawn(averages, [unadjusted_pvalues(scores) for scores in laws])
@@ -425,7 +413,7 @@ def judged(
         unadjusted = np.maximum(redrawn, unadjusted_pvalues(drawn))
         maxima = drawn[:, 1:].max(axis=0, initial=0.0)
         critical = critical_value(maxima, alpha)
-        reach = np.asarray(critical) if shares is None else shares.reach(critical)
+        reach = np.asarray(critical) if shares is None else shared_reach(shares, critical)
         together = _where_redrawn(averages, [step_down(scores) for scores in laws])
         adjusted = np.maximum(together, _at_least(maxima, drawn[:, 0]))
     else:
@@ -433,7 +421,7 @@ def judged(
         unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
     band = _backed(confidence_band(averages, reach), adjusted <= alpha)
-    predicted = averages.moments.mean_prediction
+    predicted = averages.mean_prediction
     columns = {
         "predicted": predicted,
         "observed": predicted + averages.values,

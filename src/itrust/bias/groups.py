@@ -393,8 +393,7 @@ def group_plan(
         some = np.flatnonzero(averages.rows)
         averages = averages.take(some)
         rates = judged(averages, redraws.alpha, simultaneous=simultaneous)
-        moments = averages.moments
-        shares, sizes = moments.mass / averages.total, moments.size
+        shares, sizes = averages.mass / averages.total, averages.size
         table = tuple(
             GroupBias(
                 where=groups[number],

@@ -441,7 +441,7 @@ def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
     redraws, points, _, kernel, cut, min_neighbours, _ = asked
 
     def finished(averages: Averages) -> LocalBias:
-        size = np.nan_to_num(averages.moments.size)
+        size = np.nan_to_num(averages.size)
         enough = np.flatnonzero(size >= min_neighbours)
         known = averages.take(enough)
 
@@ -498,7 +498,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> dict[int, tuple[int, d
     question = bias._question(bias.points.take(some), redraws=redraws, notes=())
     places = question.made()
     means = average(other, question.places)
-    enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
+    enough = np.nan_to_num(means.size) >= bias.min_neighbours
     measured = {}
     for sign in (1, -1):
         shown = beyond(places, sign, tolerance) & enough
@@ -508,7 +508,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> dict[int, tuple[int, d
                 "bias": float(means.values[k]),
                 "lower": float(places.band.lower[k]),
                 "upper": float(places.band.upper[k]),
-                "neighbours": float(min(places.size[k], means.moments.size[k])),
+                "neighbours": float(min(places.size[k], means.size[k])),
             }
             measured[sign] = int(some[k]), numbers
     return measured

@@ -123,7 +123,7 @@ def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicat
 def shares_known(questions: Sequence[Question[Any]], min_neighbours: int) -> list[float]:
     """Tell at what share of places there are rows enough; no label is looked at."""
     averages = average_all(questions[0].redraws.sample, [one.places for one in questions])
-    sizes = (np.nan_to_num(means.moments.size) for means in averages)
+    sizes = (np.nan_to_num(means.size) for means in averages)
     return [float((size >= min_neighbours).mean()) for size in sizes]
 
 

@@ -28,7 +28,7 @@ from itrust._core import (
     tickets,
 )
 from itrust.bias.averages import Question, Redraws
-from itrust.bias.bands import Averages, Shares, judged
+from itrust.bias.bands import Averages, judged
 from itrust.bias.groups import PartBias, PartTable
 from itrust.bias.weights import NOBODY, Members
 from itrust.data import (
@@ -284,7 +284,7 @@ def _judged(
     Shares of the level: some to every slice alike, the rest by odds from the search. `sample` has
     all rows, or those at hand.
     """
-    held = np.flatnonzero(averages.moments.mass > 0)
+    held = np.flatnonzero(averages.mass > 0)
     averages, found = averages.take(held), [found[k] for k in held.tolist()]
     if not found:
         return
@@ -293,8 +293,8 @@ def _judged(
     odds = np.exp(worth - worth.max())
     attention = ALIKE_SHARE / worth.size + (1 - ALIKE_SHARE) * odds / odds.sum()
     sides = (np.where(side, FOUND_SHARE, 1 - FOUND_SHARE) for side in (low, ~low))
-    shares = Shares(*(attention * side for side in sides))
-    all_rates = judged(averages, judges.alpha, shares=shares)
+    above, below = (attention * side for side in sides)
+    all_rates = judged(averages, judges.alpha, shares=(above, below))
     extract, w = judges.extract, sample.weights_or_ones
     for k, (candidate, rates) in enumerate(zip(found, all_rates, strict=True)):
         here, judged_on = np.flatnonzero(candidate.where.rows(sample.points)), int(averages.rows[k])
@@ -305,7 +305,7 @@ def _judged(
             rows = here.size + judged_on
             weight = float(here.size if extract.weights is None else extract.weights[here].sum())
             share = weight / extract.census.mass
-            share += float(averages.moments.mass[k]) / averages.total
+            share += float(averages.mass[k]) / averages.total
         yield Slice(
             where=candidate.where,
             rows=rows,

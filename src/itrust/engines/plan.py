@@ -174,37 +174,21 @@ def some_of(size: int) -> IntArray:
     return np.linspace(0, size - 1, min(size, MAX_ROWS_OF_TRIANGLES)).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Weighted residuals of all rows: those of the data, then those of every draw."""
+# Weighted residuals of all rows, data first, and their squares, (n, 1 + draws); null variances (n,).
+Columns = tuple[FloatArray, FloatArray, FloatArray]
 
-    sample: Sample
-    weights: FloatArray
-    residuals: FloatArray
 
-    @classmethod
-    def of(cls, sample: Sample, drawing: Drawing, unit: float) -> Columns:
-        """Make the draws."""
-        # The data are a column of the same product as the draws, so that ties stay ties.
-        residuals = np.empty((sample.n, drawing.columns))
-        residuals[:, 0] = sample.residuals
-        if isinstance(drawing.null, SimulatedNull):
-            drawing.null.fill(residuals[:, 1:], sample, drawing.draws, drawing.seed)
-        weights = sample.weights_or_ones / unit
-        if sample.weights is not None:
-            residuals *= weights[:, None]
-        return cls(sample, weights, residuals)
-
-    @property
-    def variances(self) -> FloatArray:
-        """Null variances of the weighted residuals, (n,)."""
-        p = self.sample.p
-        return np.asarray(np.square(self.weights) * p * (1 - p))
-
-    @cached_property
-    def squares(self) -> FloatArray:
-        """Squared residuals, (n, 1 + draws), for all who want them."""
-        return np.square(self.residuals)
+def columns_of(sample: Sample, drawing: Drawing, unit: float) -> Columns:
+    """Make the draws."""
+    # The data are a column of the same product as the draws, so that ties stay ties.
+    residuals = np.empty((sample.n, drawing.columns))
+    residuals[:, 0] = sample.residuals
+    if isinstance(drawing.null, SimulatedNull):
+        drawing.null.fill(residuals[:, 1:], sample, drawing.draws, drawing.seed)
+    weights, p = sample.weights_or_ones / unit, sample.p
+    if sample.weights is not None:
+        residuals *= weights[:, None]
+    return residuals, np.square(residuals), np.square(weights) * p * (1 - p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,7 +455,7 @@ class Engine(ABC):
             pair_weight = whole.pair_weight / (unit**2 if whole.weights is not None else 1.0)
         tally.refuse(pair_weight)
         if whole is not None and any(plan.work is None for plan in plans):
-            columns = Columns.of(whole, drawing, unit)
+            columns = columns_of(whole, drawing, unit)
         sums = iter(parts[len(works) :])
         kernels = tuple(
             plan.outcome(columns if plan.work is None else next(sums), advance) for plan in plans

@@ -200,9 +200,9 @@ class TiledPlan(Plan):
         return 2 * float(self.tiles.forms(power_of(self.gram, 2), v[:, None])[0])
 
     def outcome(self, sums: Columns, advance: Advance | None = None) -> TiledOutcome:
-        over_pairs = self.tiles.forms(self.gram, sums.residuals, advance)
-        diagonal, v = self.gram.diagonal(), sums.variances
-        return TiledOutcome(over_pairs, diagonal @ sums.squares, float(diagonal @ v), self, v)
+        residuals, squares, v = sums
+        over_pairs, diagonal = self.tiles.forms(self.gram, residuals, advance), self.gram.diagonal()
+        return TiledOutcome(over_pairs, diagonal @ squares, float(diagonal @ v), self, v)
 
     def describe(self) -> str:
         return str(self.tiles)

@@ -18,10 +18,10 @@ from itrust._core import FloatArray, InputError, listed, place_of
 from itrust.data import Column, share_codes
 from itrust.kernels.grams import (
     CombinedGram,
-    ConstantGram,
     Gram,
     MadeGram,
     MatchGram,
+    ones,
     positions,
     product,
 )
@@ -310,7 +310,14 @@ class Constant(Kernel):
         return self.value
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return ConstantGram(*positions((len(left[0]), len(right[0]))), self.value)
+        shape, value = (len(left[0]), len(right[0])), self.value
+        if value == 1:
+            return ones(shape)
+        return MadeGram(
+            *positions(shape),
+            lambda a, b: np.full((len(a), len(b)), value),
+            lambda a: np.full(len(a), value),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,21 +150,8 @@ class MatchGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantGram(Gram):
-    """The same value everywhere."""
-
-    value: float
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return np.full((len(self.left[rows]), len(self.right[cols])), self.value)
-
-    def diagonal(self) -> FloatArray:
-        return np.full(len(self.left), self.value)
-
-
-@dataclass(frozen=True, eq=False)
 class CombinedGram(Gram):
-    """Matrices of the same shape, combined entry by entry."""
+    """Matrices of the same shape, combined entry by entry; 1 throughout where there are none."""
 
     combine: np.ufunc
     parts: tuple[Gram, ...]
@@ -176,6 +163,8 @@ class CombinedGram(Gram):
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         rows, cols = self.left[rows], self.right[cols]
+        if not self.parts:
+            return np.ones((len(rows), len(cols)))
         first, *rest = self.parts
         block = first.block(rows, cols)
         for part in rest:
@@ -183,7 +172,13 @@ class CombinedGram(Gram):
         return block
 
     def diagonal(self) -> FloatArray:
-        return reduce(self.combine, (part.diagonal() for part in self.parts))[self.left]
+        diagonals = [part.diagonal()[self.left] for part in self.parts]
+        return reduce(self.combine, diagonals) if diagonals else np.ones(len(self.left))
+
+
+def ones(shape: tuple[int, ...]) -> CombinedGram:
+    """1 for every pair: the product of nothing."""
+    return CombinedGram(*positions(shape), np.multiply, ())
 
 
 def _factors(gram: Gram) -> tuple[Gram, ...]:
@@ -199,8 +194,8 @@ def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
         return GaussianGram(gram.left * math.sqrt(power), gram.right * math.sqrt(power))
     if isinstance(gram, MatchGram) and gram.otherwise == 0:
         return gram
-    if len(factors := _factors(gram)) > 1:
-        return product([power_of(part, power) for part in factors])
+    if len(factors := _factors(gram)) != 1:
+        return product([power_of(part, power) for part in factors] or [gram])
 
     def raised(values: FloatArray) -> FloatArray:
         return values * values if power == 2 else values * values * values
@@ -218,18 +213,12 @@ def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
     others = tuple(factor for factor in factors if factor not in exact)
     if not exact:
         return gram, None
-    smooth = product(others) if others else ConstantGram(gram.left, gram.right, 1.0)
-    return smooth, reduce(_both_match, exact)
+    return product(others) if others else ones(gram.shape), reduce(_both_match, exact)
 
 
 def product(grams: Sequence[Gram]) -> Gram:
     """Multiply matrices entry by entry, fusing Gaussian factors and exact matches."""
-    flat = [
-        factor
-        for gram in grams
-        for factor in _factors(gram)
-        if not (isinstance(factor, ConstantGram) and factor.value == 1)
-    ]
+    flat = [factor for gram in grams for factor in _factors(gram)]
     if not flat:
         return grams[0]
     gaussian = [gram for gram in flat if isinstance(gram, GaussianGram)]

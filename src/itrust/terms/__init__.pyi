@@ -17,7 +17,6 @@ from itrust.terms.functions import Is as Is
 from itrust.terms.functions import Power as Power
 from itrust.terms.functions import Precision as Precision
 from itrust.terms.functions import Product as Product
-from itrust.terms.functions import ProductName as ProductName
 from itrust.terms.functions import Reading as Reading
 from itrust.terms.functions import Shape as Shape
 from itrust.terms.functions import Slope as Slope
@@ -28,6 +27,7 @@ from itrust.terms.functions import columns_by_name as columns_by_name
 from itrust.terms.functions import fading as fading
 from itrust.terms.functions import frequent_values as frequent_values
 from itrust.terms.functions import interpolated as interpolated
+from itrust.terms.functions import product_facts as product_facts
 from itrust.terms.functions import read as read
 from itrust.terms.functions import scales_of as scales_of
 from itrust.terms.glm import LINKS as LINKS

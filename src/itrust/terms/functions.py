@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -378,30 +378,25 @@ class Absent(Term):
 Product = tuple[Term, ...]  # of its terms; the empty product is 1
 
 
-class ProductName(NamedTuple):
-    """What people are told of a product."""
+def product_facts(product: Product) -> dict[str, Any]:
+    """Name, covariates, shape and rows of a product, as people are told.
 
-    name: str
-    covariates: tuple[str, ...]
-    shape: Shape
-    where: Predicate
-
-    @classmethod
-    def of(cls, product: Product) -> ProductName:
-        """Its one function within its groups, its groups together, or two functions crossed."""
-        groups = ", ".join(term.name for term in product if term.is_group)
-        others = [term for term in product if not term.is_group]
-        if len(others) > 1:
-            name, shape = f"{' x '.join(str(own.column) for own in others)}: trend", Shape.PRODUCT
-        elif others:
-            name = f"{others[0].name} where {groups}" if groups else others[0].name
-            shape = others[0].shape
-        elif product:
-            name, shape = groups, product[0].shape if len(product) == 1 else Shape.GROUP
-        else:
-            name, shape = "overall level", Shape.LEVEL
-        covariates = dict.fromkeys(term.column for term in product if term.column is not None)
-        return cls(name, tuple(covariates), shape, all_of(term.where for term in product))
+    Its one function within its groups, its groups together, or two functions crossed.
+    """
+    groups = ", ".join(term.name for term in product if term.is_group)
+    others = [term for term in product if not term.is_group]
+    if len(others) > 1:
+        name, shape = f"{' x '.join(str(own.column) for own in others)}: trend", Shape.PRODUCT
+    elif others:
+        name = f"{others[0].name} where {groups}" if groups else others[0].name
+        shape = others[0].shape
+    elif product:
+        name, shape = groups, product[0].shape if len(product) == 1 else Shape.GROUP
+    else:
+        name, shape = "overall level", Shape.LEVEL
+    covariates = dict.fromkeys(term.column for term in product if term.column is not None)
+    where = all_of(term.where for term in product)
+    return {"name": name, "covariates": tuple(covariates), "shape": shape, "where": where}
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,11 @@ from itrust.terms import (
     Curve,
     Described,
     Inside,
-    ProductName,
     Shape,
     Slope,
     Term,
     UnitScale,
+    product_facts,
     read,
     scales_of,
 )
@@ -209,7 +209,7 @@ def _useful(points: Points) -> list[Described]:
 def _check(family: str, *terms: Term) -> WatchCheck:
     """A check of a product, which says itself what it is called and whom it is about."""
     parts = tuple((term, 0.0) for term in terms)
-    return WatchCheck(family=family, parts=parts, **ProductName.of(terms)._asdict())
+    return WatchCheck(family=family, parts=parts, **product_facts(terms))
 
 
 def _proposed(columns: Sequence[Described]) -> Iterator[WatchCheck]:

@@ -25,12 +25,12 @@ from itrust.terms import (
     Inside,
     Precision,
     Product,
-    ProductName,
     Shape,
     Slope,
     Term,
     Wave,
     fading,
+    product_facts,
 )
 
 SHARES = {  # relative to each other; families without entries leave theirs to the others
@@ -181,8 +181,7 @@ def _title(column: Described) -> str:
 
 def _check(family: str, *terms: Term) -> Entry:
     """A check of one feature, which says itself what it is called and whom it is about."""
-    named = ProductName.of(terms)._asdict()
-    return Entry(family=family, features=(terms,), scales=(1.0,), **named)
+    return Entry(family=family, features=(terms,), scales=(1.0,), **product_facts(terms))
 
 
 def _several(
@@ -194,7 +193,8 @@ def _several(
 ) -> Entry:
     """A check that sums over features."""
     products, scales = zip(*features, strict=True)
-    covariates = ProductName.of(tuple(term for product in products for term in product)).covariates
+    together = tuple(term for product in products for term in product)
+    covariates = product_facts(together)["covariates"]
     return Entry(name, family, covariates, products, scales, shape=shape, scaling=scaling)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -115,10 +115,13 @@ class Averages:
         return np.minimum(self.freedom, np.nan_to_num(self.size) - 1)
 
     def take(self, places: IntArray) -> Averages:
-        first = {name: vars(self)[name][places] for name in ("multiplied", "spread")}
-        last = [name for name, value in vars(self).items() if isinstance(value, np.ndarray)]
-        parts = {name: vars(self)[name][..., places] for name in last if name not in first}
-        return replace(self, **parts | first | {"sums": self.sums[:, places]})
+        kept = {"sums": self.sums[:, places]}
+        kept |= {name: vars(self)[name][places] for name in ("multiplied", "spread")}
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.name not in kept and isinstance(value, np.ndarray):
+                kept[own.name] = value[..., places]
+        return replace(self, **kept)
 
     @property
     def values(self) -> FloatArray:

@@ -174,7 +174,7 @@ def some_of(size: int) -> IntArray:
     return np.linspace(0, size - 1, min(size, MAX_ROWS_OF_TRIANGLES)).astype(np.int64)
 
 
-# Weighted residuals of all rows, data first, and their squares, (n, 1 + draws); null variances (n,).
+# Weighted residuals of all rows, data first, and their squares, (n, 1 + draws); null variances.
 Columns = tuple[FloatArray, FloatArray, FloatArray]
 
 

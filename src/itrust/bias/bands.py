@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
@@ -115,7 +116,7 @@ class Averages:
         return np.minimum(self.freedom, np.nan_to_num(self.size) - 1)
 
     def take(self, places: IntArray) -> Averages:
-        kept = {"sums": self.sums[:, places]}
+        kept: dict[str, Any] = {"sums": self.sums[:, places]}
         kept |= {name: vars(self)[name][places] for name in ("multiplied", "spread")}
         for own in fields(self):
             value = getattr(self, own.name)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Self
@@ -176,6 +176,14 @@ class RegressionSums:
             self.curve + other.curve,
         )
 
+    def step(self) -> FloatArray:
+        """The step that would solve a quadratic problem, (k,); NaN where there is none."""
+        with np.errstate(all="ignore"):
+            try:
+                return np.asarray(-np.linalg.solve(self.curve, self.gradient))
+            except np.linalg.LinAlgError:
+                return np.full(self.gradient.size, math.nan)
+
 
 def summed(link: Link, beta: FloatArray, blocks: Blocks, *, curved: bool = True) -> RegressionSums:
     """Sum over all rows, one pass."""
@@ -202,15 +210,12 @@ def fit_glm(
         sums = summed(link, beta, blocks, curved=curve is None)
         known = sums.curve if curve is None else curve
         pull = 0.0 if moment is None else moment
-        gradient = sums.gradient + penalty * beta - pull
+        curved = known + np.diag(penalty)
+        whole = replace(sums, gradient=sums.gradient + penalty * beta - pull, curve=curved)
 
         def ahead() -> tuple[FloatArray, FloatArray]:
             with np.errstate(all="ignore"):
-                try:
-                    step = -np.linalg.solve(known + np.diag(penalty), gradient)
-                except np.linalg.LinAlgError:
-                    step = np.full(gradient.size, math.nan)
-                return gradient / sums.mass, np.asarray(step)
+                return np.asarray(whole.gradient / whole.mass), whole.step()
 
         return sums.loss + float(((penalty * beta / 2 - pull) * beta).sum()), ahead
 

@@ -203,15 +203,8 @@ class ReliabilityLine(WithFacts):
         return {"by": self.by, "group": self.group, "rows": self.rows, "curve": bins}
 
 
-class _WithRows(WithFacts):
-    """What knows its rows, which no file tells."""
-
-    def _facts(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "where"}
-
-
 @dataclass(frozen=True, kw_only=True)
-class ChartPoints(_WithRows):
+class ChartPoints(WithFacts):
     """Bias at the points of a curve or in the cells of a map.
 
     Attributes
@@ -232,6 +225,10 @@ class ChartPoints(_WithRows):
     neighbours: Numbers
     pvalue: Numbers
     flagged: tuple[bool, ...]
+
+    def _facts(self) -> dict[str, Any]:
+        """All but the rows, which no file tells."""
+        return {name: value for name, value in vars(self).items() if name != "where"}
 
     def implied_by(self, pvalue: float) -> Self:
         """Mark nothing that calibration given the covariates implies and that was not rejected.
@@ -312,7 +309,7 @@ class CurveChart:
 
 
 @dataclass(frozen=True)
-class MapSide(_WithRows):
+class MapSide(WithFacts):
     """One axis of a map.
 
     Attributes
@@ -334,6 +331,9 @@ class MapSide(_WithRows):
     at: tuple[str, ...]
     edges: Numbers
     where: tuple[Predicate, ...] = ()
+
+    def _facts(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "where"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,10 +96,6 @@ def _binary_variance(mean: FloatArray) -> FloatArray:
     return np.asarray(mean * (1 - mean))
 
 
-def _same(values: FloatArray) -> FloatArray:
-    return values
-
-
 def _log_odds(mean: float) -> float:
     inside = min(max(mean, EDGE), 1 - EDGE)
     return math.log(inside / (1 - inside))
@@ -107,10 +103,6 @@ def _log_odds(mean: float) -> float:
 
 def _log_mean(mean: float) -> float:
     return math.log(max(mean, EDGE))
-
-
-def _plain_mean(mean: float) -> float:
-    return mean
 
 
 @dataclass(frozen=True)
@@ -126,8 +118,8 @@ class Link:
 
 LINKS = {
     "logit": Link("logit", _softplus, _logistic, _binary_variance, _log_odds),
-    "identity": Link("identity", _halved_square, _same, np.ones_like, _plain_mean),
-    "log": Link("log", _exponential, _exponential, _same, _log_mean),
+    "identity": Link("identity", _halved_square, np.positive, np.ones_like, float),
+    "log": Link("log", _exponential, _exponential, np.positive, _log_mean),
 }
 
 
@@ -169,12 +161,7 @@ class RegressionSums:
         return cls(float(w.sum()), loss, gradient, curve)
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(
-            self.mass + other.mass,
-            self.loss + other.loss,
-            self.gradient + other.gradient,
-            self.curve + other.curve,
-        )
+        return type(self)(*map(add, vars(self).values(), vars(other).values()))
 
     def step(self) -> FloatArray:
         """The step that would solve a quadratic problem, (k,); NaN where there is none."""

@@ -1,6 +1,7 @@
 """Several classes: exact level, closed-form variance, per-class answers, clear refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,15 +12,15 @@ import itrust as it
 from itrust import InputError, MulticlassSample
 from itrust.calibration import (
     class_laws,
-    class_scores,
     joint_form,
     joint_points,
     prepare_classes,
+    score,
     top_label,
     trace_of_products,
 )
 from itrust.engines import Auto, Drawing, Engine, accumulate_all
-from itrust.nulls import Categorical, CategoricalCopula, Rademacher
+from itrust.nulls import Bernoulli, Copula, Rademacher, classes_alike, redrawn_classes
 from oracles import plausible
 
 
@@ -50,7 +51,7 @@ def test_the_level_is_exact():
 
 def test_draws_are_categorical_and_shared():
     s = three(400)
-    codes = Categorical().codes(range(400), range(300), 7, s.p)
+    codes = redrawn_classes(s.p, range(400), range(300), 7)
     drawn = [codes == k for k in range(3)]
     np.testing.assert_array_equal(sum(d.astype(int) for d in drawn), 1)
     rates = np.column_stack([d.mean(axis=1) for d in drawn])
@@ -61,7 +62,7 @@ def test_draws_are_categorical_and_shared():
 
 def test_classes_of_probability_zero_are_never_drawn():
     p = np.array([[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    codes = Categorical().codes(range(3), range(2000), 1, p)
+    codes = redrawn_classes(p, range(3), range(2000), 1)
     for k in range(3):
         drawn = codes == k
         assert not drawn[p[:, k] == 0].any()
@@ -81,7 +82,7 @@ def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     form = joint_form(s.extract(s.n), 1.0)
     gram = form.kernel.gram(joint_points(s, form.names)).block(slice(None), slice(None))
     np.fill_diagonal(gram, 0.0)
-    codes = Categorical().codes(range(200), range(6000), 0, s.p)
+    codes = redrawn_classes(s.p, range(200), range(6000), 0)
     e = [(codes == k) - s.p[:, k, None] for k in range(3)]
     sums = sum(np.einsum("ib,ib->b", one, gram @ one) for one in e)
     assert sums.std() == pytest.approx(joint.sd, rel=0.05)
@@ -242,7 +243,7 @@ def test_impossible_labels_refute_their_class_and_the_one_that_was_certain():
     """Class 2 has probability 0 in a row that has it, class 0 had 1 there; class 1 is as said."""
     rng = np.random.default_rng(0)
     p = rng.dirichlet([2, 2, 2], 300)
-    y = Categorical().codes(range(300), range(1), 4, p)[:, 0].astype(int)
+    y = redrawn_classes(p, range(300), range(1), 4)[:, 0].astype(int)
     p[7], y[7] = [1.0, 0.0, 0.0], 2
     found = it.multiclass_test(MulticlassSample(y, p, {"x": rng.normal(size=300)}), draws=39, rng=0)
     assert [own.unadjusted_pvalue == 1 / 40 for own in found.classes] == [True, False, True]
@@ -256,7 +257,7 @@ def test_impossible_labels_refute_their_class_and_the_one_that_was_certain():
 def test_pairs_of_classes_that_are_left_out_are_told():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(11), 400)
-    y = Categorical().codes(range(400), range(1), 4, p)[:, 0]
+    y = redrawn_classes(p, range(400), range(1), 4)[:, 0]
     many = MulticlassSample(np.array(list("abcdefghijk"))[y], p, classes=list("abcdefghijk"))
     (told,) = [n for n in it.multiclass_test(many, draws=9, rng=0).notes if "contrasted" in n]
     assert told.startswith("45 of 55 pairs of classes are contrasted, those that the model gives")
@@ -313,7 +314,7 @@ def test_a_class_that_is_taken_for_another_is_named_with_the_group():
 def test_contrasts_have_their_null_law():
     s = confused(600, 3)
     checks = checks_of(s, 2_999)
-    table = class_scores(checks, Categorical(), 2_999, 1)
+    table = score(checks, Bernoulli(), 2_999, 1)
     drawn = table.standardised[:, 1:]
     pairs, vectors = drawn[table.pairs], drawn[table.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
@@ -327,7 +328,7 @@ def test_contrasts_have_their_null_law():
 def test_contrasts_equal_the_sums_over_rows():
     s = confused(300, 4)
     checks = checks_of(s, 9)
-    table = class_scores(checks, Categorical(), 9, 1)
+    table = score(checks, Bernoulli(), 9, 1)
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
@@ -418,7 +419,7 @@ def in_clusters(n=120, seed=0, rare=0.0, **settings):
     base, units = three(n, seed), np.repeat(np.arange(n // 4), 4)
     p = base.p * np.array([1, 1, 1 - rare])
     p /= p.sum(axis=1, keepdims=True)
-    y = Categorical().codes(range(n), range(1), seed, p)[:, 0]
+    y = redrawn_classes(p, range(n), range(1), seed)[:, 0]
     x = base.one_class(0).columns[0].values
     return MulticlassSample(y, p, x, cluster=units, classes=[0, 1, 2], **settings)
 
@@ -440,7 +441,7 @@ def test_signs_are_flipped_where_classes_are_frequent_and_classes_redrawn_where_
     assert isinstance(class_laws(None, sample, 0)[0][0], Rademacher)
     sample = in_clusters(400, rare=0.98)
     laws, even = class_laws(None, sample, 0)
-    assert {type(law) for law in laws} == {CategoricalCopula}
+    assert {type(law) for law in laws} == {Copula}
     assert even.tolist() == [True, True, False]
     assert len(laws) > 1
     fixed, _ = class_laws(it.nulls.Copula(0.3), sample, 0)
@@ -458,7 +459,7 @@ def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_l
     checks, (laws, even) = checks_of(sample, 39), class_laws(None, sample, 0)
     pvalues = []
     for law in laws:
-        table = class_scores(checks, law, 39, 0, None, even)
+        table = score(replace(checks, even=even), law, 39, 0)
         pvalues.append(np.mean(table.combined >= table.combined[0] - 1e-9))
     assert found.pvalue == pytest.approx(max(pvalues))
     assert {own.pvalue > 0 for own in found.classes} == {True}
@@ -471,7 +472,7 @@ def test_correlation_within_clusters_is_no_miscalibration_and_a_bias_is_one():
     x = np.random.default_rng(1).normal(size=80)[units]
     shared, alone = [], []
     for seed in range(4):
-        y = CategoricalCopula.alike(p, units, 1.0).codes(range(n), range(1), 50 + seed)[:, 0]
+        y = classes_alike(p, units, 1.0, range(n), range(1), 50 + seed)[:, 0]
         sample = MulticlassSample(y, p, {"x": x}, cluster=units, classes=[0, 1, 2])
         shared.append(it.multiclass_test(sample, draws=39, rng=seed).pvalue)
         alone.append(

@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from itrust import MulticlassSample
 from itrust.nulls import (
     GRID,
     MAX_LAWS,
-    Categorical,
-    CategoricalCopula,
+    Copula,
+    classes_alike,
     compatible_class_correlations,
+    redrawn_classes,
 )
 
 RHOS = (0.0, 0.4, 1.0)
@@ -20,9 +22,7 @@ UNITS = np.repeat(np.arange(50), 4)
 
 def drawn(p, units, rho, draws=20_000, seed=1):
     p = np.asarray(p, dtype=float)
-    return CategoricalCopula.alike(p, np.asarray(units), rho).codes(
-        range(len(p)), range(draws), seed
-    )
+    return classes_alike(p, np.asarray(units), rho, range(len(p)), range(draws), seed)
 
 
 def many(n=200, classes=3, seed=0):
@@ -94,9 +94,9 @@ def test_no_class_comes_before_another():
 )
 @settings(max_examples=25, deadline=None)
 def test_a_draw_depends_on_its_row_and_its_number_alone(first, rows, begun, draws, rho):
-    null = CategoricalCopula.alike(many(), UNITS, rho)
-    whole = null.codes(range(200), range(170), 3)
-    part = null.codes(range(first, first + rows), range(begun, begun + draws), 3)
+    some, more = slice(first, first + rows), range(begun, begun + draws)
+    whole = classes_alike(many(), UNITS, rho, range(200), range(170), 3)
+    part = classes_alike(many()[some], UNITS[some], rho, range(200)[some], more, 3)
     np.testing.assert_array_equal(part, whole[first : first + rows, begun : begun + draws])
 
 
@@ -105,7 +105,7 @@ def test_a_draw_depends_on_its_row_and_its_number_alone(first, rows, begun, draw
 )
 def test_the_correlation_is_among_those_that_the_labels_do_not_contradict(truth, low, high):
     p, units = np.tile([0.5, 0.3, 0.2], (400, 1)), np.repeat(np.arange(80), 5)
-    observed = CategoricalCopula.alike(p, units, truth).codes(range(400), range(5), 5)
+    observed = classes_alike(p, units, truth, range(400), range(5), 5)
     kept = [compatible_class_correlations(p, units, y, None, 0) for y in observed.T]
     assert all(own == tuple(sorted(own)) for sets in kept for own in sets)
     assert np.mean([truth in own for sets in kept for own in sets]) >= 0.8
@@ -115,22 +115,21 @@ def test_the_correlation_is_among_those_that_the_labels_do_not_contradict(truth,
 
 def test_a_rare_class_that_comes_in_clusters_is_seen_beside_frequent_ones_that_do_not():
     p, units = np.tile([0.49, 0.49, 0.02], (1_000, 1)), np.repeat(np.arange(250), 4)
-    rho = np.array([0.0, 0.0, 1.0])
-    y = CategoricalCopula(p, units, rho).codes(range(1_000), range(1), 2)[:, 0]
+    y = classes_alike(p, units, (0.0, 0.0, 1.0), range(1_000), range(1), 2)[:, 0]
     first, second, rare = compatible_class_correlations(p, units, y, None, 0)
     assert max(first) <= 0.2
     assert max(second) <= 0.2
     assert min(rare) >= 0.35
-    laws = CategoricalCopula.alike(p, units, 0.0).laws(y, None, 0)
+    laws = Copula().laws(MulticlassSample(y, p, cluster=units), 0)
     assert 1 <= len(laws) <= MAX_LAWS
-    assert tuple(laws[0].rho) == (min(first), min(second), min(rare))
-    assert tuple(laws[-1].rho) == (max(first), max(second), max(rare))
+    assert laws[0].rho == (min(first), min(second), min(rare))
+    assert laws[-1].rho == (max(first), max(second), max(rare))
 
 
 def test_weights_that_count_alike_rows_more_keep_more_correlations():
     p, units = np.tile([0.4, 0.3, 0.3], (400, 1)), np.repeat(np.arange(100), 4)
-    alike = CategoricalCopula.alike(p, units, 1.0).codes(range(400), range(1), 2)[:, 0]
-    alone = Categorical().codes(range(400), range(1), 2, p)[:, 0]
+    alike = classes_alike(p, units, 1.0, range(400), range(1), 2)[:, 0]
+    alone = redrawn_classes(p, range(400), range(1), 2)[:, 0]
     heavy = units < 20
     y = np.where(heavy, alike, alone)
     plain = compatible_class_correlations(p, units, y, None, 0)

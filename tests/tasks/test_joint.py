@@ -10,7 +10,7 @@ from itrust import tasks
 from itrust.bias import Redraws
 from itrust.data import design_variance
 from itrust.engines import run_together
-from itrust.nulls import Categorical
+from itrust.nulls import Bernoulli, redrawn_classes
 from itrust.tasks import LabelLaw, LabelledTask, class_tasks, evaluate_tasks, task_part
 from itrust.tasks.uncertainty import LawSums
 
@@ -108,11 +108,11 @@ def test_one_class_in_the_joint_law_is_the_binary_law():
 def test_sums_over_draws_are_those_of_a_double_loop():
     s, seed, draws = drawn(60), 3, 4
     wanted = parsed((*MIXED[:3], 'coef("tie" ~ age ; age)'), s)
-    part = task_part(Redraws(s, Categorical(), draws, seed, 0.05), wanted)
+    part = task_part(Redraws(s, Bernoulli(), draws, seed, 0.05), wanted)
     redraws = part.redraws
     ((found,),) = run_together(redraws.engine, redraws.survey, [part], redraws.null, draws, seed)
     leaves, fits = part.constants.leaves, part.constants.fits
-    codes = Categorical().codes(range(60), range(draws), seed, s.p)
+    codes = redrawn_classes(s.p, range(60), range(draws), seed)
     everyone = [s.codes, *codes.T.astype(int)]
     points, ones = s.points, np.ones(60)
     lean = [fit.lean(fit.read(points, ones), ones) for fit in fits]

@@ -50,7 +50,6 @@ from itrust.calibration import (
     CalibrationResult,
     MulticlassResult,
     PreparedTest,
-    Scoring,
     Validation,
     class_losses,
     detectable_by,
@@ -181,8 +180,8 @@ def measured_together(
         numbers,
         PlacesPart.of(sets, extract.n, draws, seed, survey.unit),
         *([] if cuts is None else [SummingPart(cuts, survey.unit)]),
-        Scoring(alone, null),
-        *([Scoring(given, null)] if names else []),
+        alone,
+        *([given] if names else []),
     ]
     begin(Stage.PASS)
     with progress_bar("pass", work_of_parts(survey, parts, draws)) as advance:
@@ -193,10 +192,10 @@ def measured_together(
     if settings.validation:
         tally = None if cuts is None else scored.pop(0)
         validation = validation_of(bare.some if cuts else extract.some, settings, cuts, tally)
-    of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)
+    of_alone = result_of_laws(alone, scored[:1], seed, some=bare.some)
     made = of_alone
     if names:
-        made = result_of_laws(given, scored[1:], null, seed, warnings=warnings, some=judged.some)
+        made = result_of_laws(given, scored[1:], seed, warnings=warnings, some=judged.some)
     begin(Stage.MISSED)
     missed = _missed(judged.some, made, alpha)
     begin(Stage.PARTS)

@@ -12,7 +12,6 @@ from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
 from itrust.calibration.assumptions import residual_autocorrelation as residual_autocorrelation
 from itrust.calibration.bins import Bins as Bins
 from itrust.calibration.bins import EqualMass as EqualMass
-from itrust.calibration.class_checks import class_scores as class_scores
 from itrust.calibration.class_checks import joint_form as joint_form
 from itrust.calibration.class_checks import joint_points as joint_points
 from itrust.calibration.class_checks import prepare_classes as prepare_classes
@@ -36,8 +35,7 @@ from itrust.calibration.klce import klce2 as klce2
 from itrust.calibration.klce import klce_test as klce_test
 from itrust.calibration.klce import null_sd as null_sd
 from itrust.calibration.pipeline import Scores as Scores
-from itrust.calibration.pipeline import Scoring as Scoring
-from itrust.calibration.pipeline import symmetric_checks as symmetric_checks
+from itrust.calibration.pipeline import score as score
 from itrust.calibration.pipeline import whole_clusters as whole_clusters
 from itrust.calibration.power import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.power import Clustering as Clustering

@@ -89,13 +89,6 @@ def null_warnings(source: Source, null: Null, runs: Sample | None = None) -> tup
     return (*warnings, f"{name}() takes rows as independent and ignores the clusters")
 
 
-def cluster_notes(source: Source, null: Null) -> list[str]:
-    """Say what clusters mean for the p-value and for KLCE^2."""
-    if source.clusters is None or not null.keeps_clusters:
-        return []
-    return [BY_CLUSTER]
-
-
 def refused_by(source: Source) -> Refusal | None:
     """Why no p-value can be given for rows in clusters; None where one can."""
     sample = source.in_memory
@@ -159,9 +152,10 @@ def prepared_test(
     else:
         prepared = prepare_one(survey, chosen, resolved_kernel(kernel, survey), null, draws)
     warnings = null_warnings(source, null)
-    laws = score_laws(prepared, null, draws, seed, progress)
+    laws = null.laws(source, seed) if isinstance(null, RowwiseNull) else (null,)
+    scores = score_laws(prepared, laws, draws, seed, progress)
     refused = refused_by(source) if asked is None else None
-    made = result_of_laws(prepared, laws, null, seed, warnings=warnings, refused=refused)
+    made = result_of_laws(prepared, scores, seed, warnings=warnings, refused=refused)
     return replace(made, result=replace(made.result, elapsed=time.perf_counter() - begun))
 
 
@@ -175,7 +169,6 @@ def planned_test(
 def result_of_laws(
     prepared: Prepared,
     laws: Sequence[Scores],
-    null: Null,
     seed: int,
     *,
     warnings: tuple[str, ...] = (),
@@ -197,7 +190,8 @@ def result_of_laws(
             combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
             findings = (impossible_labels(float(combined[0]), draws), *findings)
     combined.flags.writeable = scores.statistic.flags.writeable = False
-    drawn = scores.tail is None
+    drawn, null = scores.tail is None, prepared.null
+    by_cluster = null is not None and null.keeps_clusters and source.clusters is not None
     result = CalibrationResult(
         **facts_of_run(prepared, scores, null),
         score=float(combined[0]),
@@ -213,7 +207,7 @@ def result_of_laws(
         impossible=scores.impossible,
         refused=refused,
         assumption_warnings=warnings,
-        notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
+        notes=(*scores.notes, *([BY_CLUSTER] if by_cluster and refused is None else [])),
     )
     if is_alone and refused is None:
         shown = finding_of(scores, 0, result.pvalue, result.pvalue)
@@ -221,7 +215,7 @@ def result_of_laws(
     return PreparedTest(result, prepared, scores)
 
 
-def facts_of_run(prepared: Prepared, scores: Scores, null: Null) -> dict[str, Any]:
+def facts_of_run(prepared: Prepared, scores: Scores, null: Null | None) -> dict[str, Any]:
     """What a result tells of the rows, the statistic and who computed it."""
     source, whole = prepared.survey.source, prepared.survey.source.in_memory
     independent = source.clusters is None

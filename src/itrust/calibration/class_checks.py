@@ -21,25 +21,22 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.special import ndtr
 
-from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import FEW_EVENTS, Bank, make_bank, whitened
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.pipeline import (
-    MOMENT_DRAWS,
     SMALL_WORK,
     Batch,
     Prepared,
     Scores,
     log_tails_of,
     on_one_scale,
-    symmetric_checks,
 )
 from itrust.calibration.results import TakenFor
 from itrust.calibration.tails import largest_of
 from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (
-    Drawing,
     Engine,
     Factor,
     LowRankPlan,
@@ -54,10 +51,9 @@ from itrust.engines import (
     make_plan,
     ordered_map,
     rowwise_work,
-    run_together,
 )
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
-from itrust.nulls import Categorical, Rademacher
+from itrust.nulls import Null
 from itrust.terms import Features, Shape
 
 MAX_EXACT_ROWS = 512  # whose kernel is taken as it is
@@ -237,11 +233,19 @@ class ClassChecks:
     prepared: tuple[Prepared, ...]
     joint: JointForm
     contrasts: Contrasts
+    law: ContrastLaw
+    even: BoolArray | None = None  # classes whose sums over clusters are nearly symmetric
+    null: Null | None = None
     plans: Sequence[Plan] = ()
 
-    def for_signs(self) -> ClassChecks:
-        """The same where draws keep the size of residuals, which then are divided by it."""
-        return replace(self, prepared=tuple(own.for_null(Rademacher()) for own in self.prepared))
+    def for_null(self, null: Null | None) -> ClassChecks:
+        """The same checks, brought to one scale as this null needs."""
+        return replace(self, null=null, prepared=tuple(own.for_null(null) for own in self.prepared))
+
+    @property
+    def draws_give_scale(self) -> bool:
+        """Whether scores take their scale from further draws: the null keeps clusters whole."""
+        return self.null is not None and self.null.keeps_clusters
 
     def works(self, block: range) -> list[Work]:  # noqa: ARG002
         return [*(own.bank for own in self.prepared), self.joint, self.contrasts]
@@ -251,8 +255,34 @@ class ClassChecks:
         shared = self.joint.rank + len(self.contrasts.entries) + 1
         return sum(own.bank.width + shared for own in self.prepared)
 
+    @property
+    def weights(self) -> FloatArray:
+        """Of all checks: the form, vectors, those of every class, pairs."""
+        of_classes = [own.weights for own in self.prepared]
+        lively = max(sum(w.size > 0 for w in of_classes), 1)
+        vectors, pairs = self.law.vectors.size, len(self.law.pairs)
+        parts = [
+            np.array([SHARES["form"]]),
+            np.full(vectors, SHARES["vectors"] / max(vectors, 1)),
+            *(w * (SHARES["classes"] / lively) for w in of_classes),
+            np.full(pairs, SHARES["pairs"] / max(pairs, 1)),
+        ]
+        weights = np.concatenate(parts)
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def symmetric(self) -> BoolArray:
+        """Marks of the checks whose sums over clusters are nearly symmetric."""
+        law, even = self.law, np.ones(len(self.prepared), dtype=bool)
+        even = even if self.even is None else self.even
+        of_vectors = np.full(law.vectors.size, bool(even.all()))
+        of_classes = [own.symmetric for own in self.prepared]
+        return np.concatenate(
+            [[False], of_vectors, *of_classes, even[law.pairs[:, :2]].all(axis=1)]
+        )
+
     def reduced(self, outcome: Outcome, block: range) -> ClassScores | Batch:
-        tally, scaled = outcome.tally, _scaled(self, outcome)
+        tally, scaled = outcome.tally, self.scaled(outcome)
         if block.start:
             return scaled
         singles = [own.is_single for own in self.prepared]
@@ -260,7 +290,7 @@ class ClassChecks:
         is_single = np.concatenate([together, *singles, np.ones(len(self.law.pairs), dtype=bool)])
         return ClassScores(
             *scaled,
-            weights=_weights(self),
+            weights=self.weights,
             is_single=is_single,
             n=tally.rows,
             checks=self,
@@ -272,30 +302,50 @@ class ClassChecks:
         made: ClassScores = first.with_batches(others)
         return made
 
-    @cached_property
-    def symmetric(self) -> list[BoolArray]:
-        """Which checks of every class have nearly symmetric sums over clusters."""
-        return [symmetric_checks(own) for own in self.prepared]
+    def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:  # noqa: ARG002
+        """One batch on the scale of independent rows: the form, vectors, classes, pairs."""
+        law, (*banks, (forms, diagonals), (sums, _)) = self.law, outcome.works
+        over_pairs = np.square(forms).sum(axis=1) - diagonals
+        total, sd = over_pairs.sum(axis=0), np.array([self.joint.sd])
+        form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
+        vectors = np.array(
+            [
+                np.square(mixing @ sums[:, g]).sum(axis=0)
+                for g, mixing in zip(law.vectors, law.mixing, strict=True)
+            ]
+        ).reshape(law.vectors.size, total.size)
+        vectors = (vectors - law.means[:, None]) / law.sds[:, None]
+        a, b, g = law.pairs.T
+        pairs = sums[a, g] - sums[b, g]
+        trends = np.flatnonzero(law.level)
+        pairs[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])
+        parts = [
+            _with_tails(form, sd, np.array([self.joint.skewness])),
+            _with_tails(vectors, law.sds, law.skews),
+            *(on_one_scale(own.bank, some) for own, some in zip(self.prepared, banks, strict=True)),
+            _with_tails(pairs / law.sd[:, None], law.sd, law.skewness, single=True),
+        ]
+        tails, standardised, *laws = (np.concatenate(own) for own in zip(*parts, strict=True))
+        return tails, standardised, over_pairs / outcome.pair_weight, *laws
 
-    @cached_property
-    def law(self) -> ContrastLaw:
-        """The null law of contrasts, from sums over all rows."""
-        work = rowwise_work(self.contrasts.moments, self.joint.unit, None)
-        moments: Moments = self.engine.run(self.survey, [], None, [work]).works[0]
-        vectors, mixing, laws = [], [], []
-        for g, covariance in enumerate(moments[0]):
-            mixed = _whitening(covariance)
-            if len(mixed):
-                spread = mixed @ covariance @ mixed.T
-                variance = 2 * float(np.sum(spread * spread))
-                third = 8 * float(np.trace(spread @ spread @ spread))
-                vectors.append(g)
-                mixing.append(mixed)
-                laws.append((float(np.trace(spread)), np.sqrt(variance), third / variance**1.5))
-        numbers = np.array(vectors, dtype=np.int64)
-        means, sds, skews = np.array(laws).reshape(-1, 3).T
-        pairs = _pair_law(self.contrasts, moments)
-        return ContrastLaw(numbers, mixing, means, sds, skews, *pairs)
+
+def _contrast_law(engine: Engine, survey: Survey, contrasts: Contrasts) -> ContrastLaw:
+    """The null law of contrasts, from sums over all rows."""
+    work = rowwise_work(contrasts.moments, contrasts.unit, None)
+    moments: Moments = engine.run(survey, [], None, [work]).works[0]
+    vectors, mixing, laws = [], [], []
+    for g, covariance in enumerate(moments[0]):
+        mixed = _whitening(covariance)
+        if len(mixed):
+            spread = mixed @ covariance @ mixed.T
+            variance = 2 * float(np.sum(spread * spread))
+            third = 8 * float(np.trace(spread @ spread @ spread))
+            vectors.append(g)
+            mixing.append(mixed)
+            laws.append((float(np.trace(spread)), np.sqrt(variance), third / variance**1.5))
+    numbers = np.array(vectors, dtype=np.int64)
+    means, sds, skews = np.array(laws).reshape(-1, 3).T
+    return ContrastLaw(numbers, mixing, means, sds, skews, *_pair_law(contrasts, moments))
 
 
 def _whitening(covariance: FloatArray) -> FloatArray:
@@ -358,13 +408,17 @@ def prepare_classes(extract: Extract, engine: Engine, draws: int) -> ClassChecks
     banks = list(ordered_map(bank_of, classes, available_threads()))
     work = float(extract.n) * sum(bank.width for bank in banks) * (1 + draws)
     dtype = np.float64 if work <= SMALL_WORK else np.float32
-    survey = engine.survey_of(extract)
+    survey, contrasts = (
+        engine.survey_of(extract),
+        replace(_contrasts(some, pilot, unit), dtype=dtype),
+    )
     return ClassChecks(
         survey,
         engine,
         tuple(Prepared(survey, engine, dictionary, replace(own, dtype=dtype)) for own in banks),
         replace(joint_form(extract, unit, engine.factor_of_all), dtype=dtype),
-        replace(_contrasts(some, pilot, unit), dtype=dtype),
+        contrasts,
+        _contrast_law(engine, survey, contrasts),
     )
 
 
@@ -478,8 +532,6 @@ def _confused(pilot: Rows) -> tuple[IntArray, int]:
     return np.column_stack([first[order], second[order]]), left_out
 
 
-ClassNull = Categorical | Rademacher
-
 # Shares of the weight, from a small power study; classes and pairs share theirs equally.
 SHARES = {"form": 0.05, "vectors": 0.20, "classes": 0.45, "pairs": 0.30}
 JUDGED = 0.2  # contrasts with larger p-values keep these
@@ -536,83 +588,9 @@ class ClassScores(Scores):
         )
 
 
-def class_scores(
-    checks: ClassChecks,
-    null: ClassNull,
-    draws: int,
-    seed: int,
-    advance: Advance | None = None,
-    is_even: BoolArray | None = None,
-) -> ClassScores:
-    """Score the data and all draws by every check."""
-    survey, law = checks.survey, checks.law
-    (scores,) = run_together(checks.engine, survey, [checks], null, draws, seed, advance)
-    made: ClassScores = scores
-    if not null.keeps_clusters:
-        return made
-    drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-    others = _scaled(checks, checks.engine.run(survey, [], drawing, checks.works(range(0))))
-    even = np.ones(len(checks.prepared), dtype=bool) if is_even is None else is_even
-    of_vectors = np.full(law.vectors.size, bool(even.all()))
-    of_pairs = even[law.pairs[:, :2]].all(axis=1)
-    symmetric = np.concatenate([[False], of_vectors, *checks.symmetric, of_pairs])
-    keeps = isinstance(null, Rademacher)
-    return made.on_scale_of(others, symmetric, keeps_residuals=keeps)
-
-
-def _weights(checks: ClassChecks) -> FloatArray:
-    """Of the joint form, vectors, checks of each class and pairs; they sum to 1."""
-    of_classes = [own.weights for own in checks.prepared]
-    lively = max(sum(w.size > 0 for w in of_classes), 1)
-    vectors, pairs = checks.law.vectors.size, len(checks.law.pairs)
-    parts = [
-        np.array([SHARES["form"]]),
-        np.full(vectors, SHARES["vectors"] / max(vectors, 1)),
-        *(w * (SHARES["classes"] / lively) for w in of_classes),
-        np.full(pairs, SHARES["pairs"] / max(pairs, 1)),
-    ]
-    weights = np.concatenate(parts)
-    return np.asarray(weights / weights.sum())
-
-
-ScaledPart = tuple[FloatArray, AnyArray, FloatArray, FloatArray]
-
-
-def _scaled(checks: ClassChecks, outcome: Outcome) -> Batch:
-    """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
-    law, (*banks, (forms, diagonals), (sums, _)) = checks.law, outcome.works
-    over_pairs = np.square(forms).sum(axis=1) - diagonals
-    total = over_pairs.sum(axis=0)
-    vectors = np.array(
-        [
-            np.square(mixing @ sums[:, g]).sum(axis=0)
-            for g, mixing in zip(law.vectors, law.mixing, strict=True)
-        ]
-    ).reshape(law.vectors.size, total.size)
-    vectors = (vectors - law.means[:, None]) / law.sds[:, None]
-    a, b, g = law.pairs.T
-    pairs = sums[a, g] - sums[b, g]
-    trends = np.flatnonzero(law.level)
-    pairs[trends] -= law.level[trends, None] * (sums[a[trends], 0] - sums[b[trends], 0])
-    parts: list[ScaledPart] = [
-        _form(checks, total, checks.joint.sd),
-        _with_tails(vectors, law.sds, law.skews),
-        *(on_one_scale(own.bank, some) for own, some in zip(checks.prepared, banks, strict=True)),
-        _with_tails(pairs / law.sd[:, None], law.sd, law.skewness, single=True),
-    ]
-    tails, standardised, sd, skewness = (np.concatenate(own) for own in zip(*parts, strict=True))
-    return tails, standardised, over_pairs / outcome.pair_weight, sd, skewness
-
-
-def _form(checks: ClassChecks, total: FloatArray, sd: float) -> ScaledPart:
-    """The joint form of all classes."""
-    form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
-    return _with_tails(form, np.array([sd]), np.array([checks.joint.skewness]))
-
-
 def _with_tails(
     standardised: FloatArray, sd: FloatArray, skewness: FloatArray, *, single: bool = False
-) -> ScaledPart:
+) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]:
     tails = log_tails_of(standardised, skewness[:, None], np.full((len(sd), 1), single))
     return tails, standardised, sd, skewness
 

@@ -19,28 +19,18 @@ from itrust.calibration.adaptive import (
     refused_by,
 )
 from itrust.calibration.class_checks import (
-    ClassNull,
     ClassScores,
     Contrasts,
-    class_scores,
     prepare_classes,
     taken_for,
 )
 from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
-from itrust.calibration.pipeline import pvalues_of
+from itrust.calibration.pipeline import pvalues_of, score_laws
 from itrust.calibration.results import TOGETHER, ClassResult, Finding, MulticlassResult
 from itrust.calibration.tails import share_above, step_down, unadjusted_pvalues
 from itrust.data import Extract, MulticlassSample, Rows
-from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread, work_of_parts
-from itrust.nulls import (
-    Bernoulli,
-    Categorical,
-    CategoricalCopula,
-    Copula,
-    Null,
-    Rademacher,
-    carriers_of,
-)
+from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
+from itrust.nulls import Bernoulli, Copula, Null, Rademacher, RowwiseNull, carriers_of
 
 MAX_LOADED_ROWS = 100_000  # of files that are read at once; more are read some at a time
 SHOWS = 0.2  # p-values up to which findings are judged once more and described
@@ -170,17 +160,17 @@ def _refuse_what_workers_cannot(sample: Any, null: object, engine: Engine) -> No
 
 def class_laws(
     null: Null | None, sample: Rows | None, seed: int
-) -> tuple[tuple[ClassNull, ...], BoolArray | None]:
+) -> tuple[tuple[RowwiseNull, ...], BoolArray | None]:
     """The laws that classes are drawn by; a p-value is the largest of theirs.
 
     These are classes of independent rows, signs of clusters, or classes alike within them. Beside
     them stands, of every class, whether its sums over clusters are nearly symmetric.
     """
     if sample is None:  # rows in files are independent
-        return (Categorical(),), None
+        return (Bernoulli(),), None
     alone = sample.design.rows_are_independent
     if isinstance(null, Bernoulli) or (null is None and alone):
-        return (Categorical(),), None
+        return (Bernoulli(),), None
     if alone or not (null is None or isinstance(null, Rademacher | Copula)):
         raise InputError(
             "several classes take Bernoulli(), which redraws classes row by row, or "
@@ -201,12 +191,7 @@ def class_laws(
     too_few = not any(own.enough for own in carriers)  # which the result tells
     if isinstance(null, Rademacher) or (null is None and (too_few or even.all())):
         return (Rademacher(),), even
-    rho = null.rho if isinstance(null, Copula) else None
-    p, units = sample.predictions, sample.design.units
-    alike = CategoricalCopula.alike(p, units, 0.0 if rho is None else rho)
-    if rho is not None:
-        return (alike,), even
-    return alike.laws(sample.codes, sample.weights, seed), even
+    return (null or Copula()).laws(sample, seed), even
 
 
 def _facts(
@@ -246,10 +231,7 @@ def _by_checks(
     laws, even = class_laws(null, whole, seed)
     facts = _facts(extract, laws[0].keeps_clusters, null, draws, seed)
     checks = prepare_classes(extract, engine, draws)
-    checks = checks.for_signs() if isinstance(laws[0], Rademacher) else checks
-    amount = work_of_parts(checks.survey, [checks], draws) * len(laws)
-    with progress_bar("drawing", amount, progress) as advance:
-        tables = [class_scores(checks, law, draws, seed, advance, even) for law in laws]
+    tables = score_laws(replace(checks, even=even), laws, draws, seed, progress)
     facts["engine"] = engine.describe(checks.survey, checks.joint)
     rows = extract.some if whole is None else whole
     return _result(rows, source.classes, tables, seed, facts)

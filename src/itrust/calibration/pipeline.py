@@ -49,7 +49,7 @@ from itrust.engines import (
     work_of_parts,
 )
 from itrust.kernels import LocalKernel
-from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull, is_symmetric
+from itrust.nulls import AnalyticNull, Facts, Null, SimulatedNull, is_symmetric
 
 SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 ROWS_AT_ONCE = 65_536
@@ -72,6 +72,7 @@ class Prepared:
     kernels: tuple[PlannedKernel, ...] = ()
     main: int = 0
     is_alone: bool = False
+    null: Null | None = None
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -100,21 +101,84 @@ class Prepared:
         """How the kernels are evaluated."""
         return [plan for _, plan, _ in self.kernels]
 
-    @property
-    def works(self) -> list[Work]:
-        """What a pass over the rows adds up beside the kernels."""
+    def works(self, block: range) -> list[Work]:  # noqa: ARG002
+        """The bank, unless one kernel is tested by itself."""
         return [] if self.is_alone else [self.bank]
 
-    def for_null(self, null: Null) -> Prepared:
-        """The same checks on the scale of another null."""
-        return replace(self, bank=replace(self.bank, is_studentised=null.keeps_residuals))
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw, beside those of the plans."""
+        return self.bank.width
 
-    def draws_give_scale(self, null: Null | None) -> bool:
-        """Whether draws keep the dependence within clusters, so that they give the scale."""
-        sample = self.survey.source.in_memory
+    def for_null(self, null: Null | None) -> Prepared:
+        """The same checks, brought to one scale as this null needs."""
+        studentised = null is not None and null.keeps_residuals
+        return replace(self, null=null, bank=replace(self.bank, is_studentised=studentised))
+
+    @property
+    def symmetric(self) -> BoolArray:
+        """Marks of the checks whose sums over clusters are nearly symmetric, (E,)."""
+        return symmetric_checks(self)
+
+    @property
+    def draws_give_scale(self) -> bool:
+        """Whether scores take their scale from further draws: the null keeps clusters whole."""
+        sample, null = self.survey.source.in_memory, self.null
         if null is None or self.is_alone or sample is None:
             return False
         return null.keeps_clusters and not sample.design.rows_are_independent
+
+    def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:
+        """One batch on the scale of independent rows; a kernel that is alone as it is."""
+        statistic = finite(outcome.kernels[self.main].over_pairs / outcome.pair_weight)
+        if self.is_alone:
+            unknown = np.full(1, np.nan)
+            return statistic[None], statistic[None], statistic, unknown, unknown
+        kernels = [
+            (sums, sums.refined(moments))
+            for (entry, _, moments), sums in zip(self.kernels, outcome.kernels, strict=True)
+            if entry is not None and moments is not None
+        ]
+        scaled = on_one_scale(self.bank, outcome.works[0], kernels, precise)
+        return *scaled[:2], statistic, *scaled[2:]
+
+    def reduced(self, outcome: Outcome, block: range) -> Scores | Batch:
+        null = self.null
+        checks = self.scaled(outcome, precise=self.draws_give_scale)
+        if block.start:
+            return checks
+        survey, tally, main = self.survey, outcome.tally, outcome.kernels[self.main]
+        tail = None
+        if isinstance(null, AnalyticNull):
+            facts = Facts(
+                float(checks[2][0]),
+                float(main.over_pairs[0]),
+                tally.rows,
+                survey.source.weights is not None,
+                self.main_kernel.supremum,
+                main.spectrum,
+                main.offset,
+            )
+            tail = null.tail(facts)
+        # A pass tells about rows in files what a sample knows by itself.
+        notes = tally.notes if survey.source.in_memory is None else ()
+        return Scores(
+            *checks,
+            entries=self.entries,
+            weights=self.weights,
+            is_single=self.is_single,
+            n=tally.rows,
+            impossible=tally.impossible,
+            tail=tail,
+            engine=self.engine.describe(survey, self.plans[self.main]),
+            certificate=main.certificate(outcome.pair_weight),
+            notes=(*notes, *survey.notes, *self.dictionary.notes),
+        )
+
+    def finished(self, batches: Sequence[Any]) -> Scores:
+        first, *others = batches
+        made: Scores = first.with_batches(others)
+        return made
 
 
 def prepare(
@@ -149,7 +213,7 @@ def prepare(
             main = len(kernels)
         if can_vary or is_main:
             kernels.append((entry if can_vary else None, plan, moments))
-    return Prepared(survey, engine, dictionary, bank, tuple(kernels), main)
+    return Prepared(survey, engine, dictionary, bank, tuple(kernels), main, null=null)
 
 
 def prepare_one(
@@ -161,7 +225,7 @@ def prepare_one(
     plan = engine.plan(survey, kernel, Purpose(null, draws))
     kernels = ((dictionary.entries[0], plan, None),)
     bank = make_bank([], survey.pilot, survey.unit)
-    return Prepared(survey, engine, dictionary, bank, kernels, is_alone=True)
+    return Prepared(survey, engine, dictionary, bank, kernels, is_alone=True, null=null)
 
 
 def symmetric_checks(prepared: Prepared) -> BoolArray:
@@ -330,111 +394,32 @@ def pvalues_of(laws: Sequence[Scores]) -> tuple[FloatArray, FloatArray]:
     return adjusted, alone
 
 
-def score(
-    prepared: Prepared,
-    null: Null | None,
-    draws: int,
-    seed: int,
-    progress: bool | None = None,
-    *,
-    symmetric: BoolArray | None = None,
-) -> Scores:
-    """Score the data and all draws by every check."""
-    survey, engine, part = prepared.survey, prepared.engine, Scoring(prepared, null)
-    draws = draws if isinstance(null, SimulatedNull) else 0
-    with progress_bar("drawing", work_of_parts(survey, [part], draws), progress) as advance:
-        (scores,) = run_together(engine, survey, [part], null, draws, seed, advance)
-    made: Scores = scores
-    if null is None or not prepared.draws_give_scale(null):
-        return made
-    drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-    others = part.scaled(engine.run(survey, prepared.plans, drawing, prepared.works))
-    symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
-    return made.on_scale_of(others, symmetric, keeps_residuals=null.keeps_residuals)
-
-
 def score_laws(
-    prepared: Prepared, null: Null, draws: int, seed: int, progress: bool | None = None
-) -> tuple[Scores, ...]:
-    """Score the data and all draws under every law that the null leaves open."""
-    laws: tuple[Null, ...] = (null,)
-    if isinstance(null, RowwiseNull):
-        laws = null.laws(prepared.survey.source, seed)
-    symmetric = symmetric_checks(prepared) if prepared.draws_give_scale(null) else None
-    with progress_bar("drawing", len(laws), progress):
-        return tuple(score(prepared, law, draws, seed, symmetric=symmetric) for law in laws)
+    checks: Any, laws: Sequence[Null | None], draws: int, seed: int, progress: bool | None = None
+) -> tuple[Any, ...]:
+    """Score the data and all draws by every check, of one outcome or many, under some laws."""
+    parts = [checks.for_null(law) for law in laws]
+    draws = draws if isinstance(laws[0], SimulatedNull) else 0
+    survey, engine = checks.survey, checks.engine
+    symmetric = checks.symmetric if parts[0].draws_give_scale else None
+    amount, tables = work_of_parts(survey, parts[:1], draws) * len(parts), []
+    with progress_bar("drawing", amount, progress) as advance:
+        for part, null in zip(parts, laws, strict=True):
+            (scores,) = run_together(engine, survey, [part], null, draws, seed, advance)
+            if null is not None and symmetric is not None:
+                drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
+                others = part.scaled(engine.run(survey, part.plans, drawing, part.works(range(0))))
+                keeps = null.keeps_residuals
+                scores = scores.on_scale_of(others, symmetric, keeps_residuals=keeps)
+            tables.append(scores)
+    return tuple(tables)
 
 
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """The checks of a test as a part of a pass: `Scores` on the scale of independent rows."""
-
-    prepared: Prepared
-    null: Null | None
-
-    @property
-    def plans(self) -> list[Plan]:
-        return self.prepared.plans
-
-    def works(self, block: range) -> list[Work]:  # noqa: ARG002
-        return self.prepared.works
-
-    @property
-    def width(self) -> int:
-        return self.prepared.bank.width
-
-    def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:
-        """One batch on the scale of independent rows; a kernel that is alone as it is."""
-        prepared = self.prepared
-        statistic = finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
-        if prepared.is_alone:
-            unknown = np.full(1, np.nan)
-            return statistic[None], statistic[None], statistic, unknown, unknown
-        kernels = [
-            (sums, sums.refined(moments))
-            for (entry, _, moments), sums in zip(prepared.kernels, outcome.kernels, strict=True)
-            if entry is not None and moments is not None
-        ]
-        scaled = on_one_scale(prepared.bank, outcome.works[0], kernels, precise)
-        return *scaled[:2], statistic, *scaled[2:]
-
-    def reduced(self, outcome: Outcome, block: range) -> Scores | Batch:
-        prepared, null = self.prepared, self.null
-        checks = self.scaled(outcome, precise=prepared.draws_give_scale(null))
-        if block.start:
-            return checks
-        survey, tally, main = prepared.survey, outcome.tally, outcome.kernels[prepared.main]
-        tail = None
-        if isinstance(null, AnalyticNull):
-            facts = Facts(
-                float(checks[2][0]),
-                float(main.over_pairs[0]),
-                tally.rows,
-                survey.source.weights is not None,
-                prepared.main_kernel.supremum,
-                main.spectrum,
-                main.offset,
-            )
-            tail = null.tail(facts)
-        # A pass tells about rows in files what a sample knows by itself.
-        notes = tally.notes if survey.source.in_memory is None else ()
-        return Scores(
-            *checks,
-            entries=prepared.entries,
-            weights=prepared.weights,
-            is_single=prepared.is_single,
-            n=tally.rows,
-            impossible=tally.impossible,
-            tail=tail,
-            engine=prepared.engine.describe(survey, prepared.plans[prepared.main]),
-            certificate=main.certificate(outcome.pair_weight),
-            notes=(*notes, *survey.notes, *prepared.dictionary.notes),
-        )
-
-    def finished(self, batches: Sequence[Any]) -> Scores:
-        first, *others = batches
-        made: Scores = first.with_batches(others)
-        return made
+def score(
+    checks: Any, null: Null | None, draws: int, seed: int, progress: bool | None = None
+) -> Any:
+    """The same under one law."""
+    return score_laws(checks, [null], draws, seed, progress)[0]
 
 
 def on_one_scale(

@@ -26,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, listed
 from itrust.data import Rows, called_impossible
-from itrust.nulls import Categorical, Null, Rademacher, RowwiseNull
+from itrust.nulls import Null, Rademacher, RowwiseNull
 
 _lock = Lock()
 _users = 0
@@ -238,7 +238,7 @@ class Drawing:
     Batches of draws differ in their numbers alone, so they can be made one after the other.
     """
 
-    null: Null | Categorical | None = None
+    null: Null | None = None
     draws: range = range(0)
     seed: int = 0
 
@@ -248,9 +248,9 @@ class Drawing:
         return 1 + len(self.draws)
 
     @property
-    def redraw(self) -> RowwiseNull | Categorical | None:
+    def redraw(self) -> RowwiseNull | None:
         """The null if it draws rows one by one."""
-        if self.draws and isinstance(self.null, RowwiseNull | Categorical):
+        if self.draws and isinstance(self.null, RowwiseNull):
             return self.null
         return None
 
@@ -478,11 +478,11 @@ def _columns_of(
         yield Drawn(slice(0, 1), observed[:, None], is_label=True)
         return
     flips = isinstance(drawing.redraw, Rademacher)
-    several = isinstance(drawing.redraw, Categorical)
     residuals = rows.y - rows.p
     for first in range(0, len(drawing.draws), DRAWS_AT_ONCE):
         raw = drawn(first, drawing.draws[first : first + DRAWS_AT_ONCE])
-        is_label = not flips and (several or raw.dtype == bool)
+        several = raw.dtype.kind in "iu"
+        is_label = not flips and raw.dtype.kind != "f"
         lead = int(first == 0)  # the data are a column of the same product as the draws
         columns = slice(first + 1 - lead, first + 1 + raw.shape[1])
         shape = rows.n, raw.shape[1] + lead
@@ -501,7 +501,5 @@ def _drawn(chunk: Rows, drawing: Drawing, block: range) -> AnyArray:
     redraw, seed = drawing.redraw, drawing.seed
     if isinstance(redraw, Rademacher):
         return redraw.flips(chunk, block, seed)
-    if isinstance(redraw, Categorical):
-        return redraw.codes(chunk.rows, block, seed, chunk.predictions)
     assert redraw is not None
     return redraw.draw(chunk, block, seed)

@@ -20,7 +20,7 @@ from itrust._core import Advance, FloatArray, InputError, IntArray, WithFacts
 from itrust.data import Extract, FilePart, Pilot, Points, Sample, Source, covariate_notes
 from itrust.engines.passes import Drawing, Job, Tally, Totals, Work
 from itrust.kernels import Gram, LocalKernel, split_match
-from itrust.nulls import Categorical, Null, SimulatedNull
+from itrust.nulls import Null, SimulatedNull
 
 PILOT = 4_096  # rows that landmarks are chosen from
 POINTS = 20_000  # rows that kernels, widths and checks are chosen from
@@ -514,7 +514,7 @@ def run_together(
     engine: Engine,
     survey: Survey,
     parts: Sequence[Part],
-    null: Null | Categorical | None,
+    null: Null | None,
     draws: int,
     seed: int,
     advance: Advance | None = None,

@@ -127,7 +127,8 @@ class RowwiseNull(SimulatedNull):
         Returns
         -------
         (n, len(draws)) array
-            Labels if it is boolean, residuals if it is float.
+            Labels if it is boolean, residuals if it is float; numbers of classes if it is of
+            integers, where rows have several.
         """
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
@@ -382,7 +383,9 @@ class Bernoulli(RowwiseNull):
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "labels redrawn from the probabilities"
 
-    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> AnyArray:
+        if chunk.predictions.shape[1] > 1:
+            return redrawn_classes(chunk.predictions, chunk.rows, draws, seed)
         return redrawn_labels(chunk.p, chunk.rows, draws, seed)
 
 
@@ -553,22 +556,6 @@ def labels_below(drawn: AnyArray, p: FloatArray, rows: range, draws: range, seed
     return labels
 
 
-class Categorical:
-    """Redraw the class of every row from its probabilities.
-
-    A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
-    that belongs to (seed, row, draw) falls into one of them.
-    """
-
-    exact: ClassVar[bool] = True
-    meaning: ClassVar[str] = "classes redrawn from their probabilities"
-    keeps_clusters: ClassVar[bool] = False
-
-    def codes(self, rows: range, draws: range, seed: int, p: FloatArray) -> AnyArray:
-        """Draw classes of some rows, which have these probabilities."""
-        return _fallen(class_edges(p), rows, draws, seed)
-
-
 def class_edges(p: FloatArray) -> FloatArray:
     """Where one class ends and the next begins on [0, 1), (n, K - 1).
 
@@ -579,8 +566,13 @@ def class_edges(p: FloatArray) -> FloatArray:
     return np.where(left[:, 1:] == 0, 1.0, np.minimum(edges[:, :-1], 1.0))
 
 
-def _fallen(edges: FloatArray, rows: range, draws: range, seed: int) -> AnyArray:
-    """Classes by 16 bits, and where these equal those of an edge, by 53 more."""
+def redrawn_classes(p: FloatArray, rows: range, draws: range, seed: int) -> AnyArray:
+    """Draw classes that depend on (seed, row, draw) alone.
+
+    A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
+    falls into one of them: by 16 bits, and where these equal those of an edge, by 53 more.
+    """
+    edges = class_edges(p)
     scaled = edges * CLASS_DIGITS
     digits = np.minimum(scaled, CLASS_DIGITS - 1).astype(np.uint16)
     rest = scaled - digits

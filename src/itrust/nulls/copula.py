@@ -7,7 +7,7 @@ choice looks at probabilities, weights and clusters, never at labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -26,7 +26,7 @@ from itrust._core import (
     keyed_fractions,
 )
 from itrust.data import Rows, Sample, Source
-from itrust.nulls.base import Bernoulli, Categorical, Rademacher, Replicates, RowwiseNull
+from itrust.nulls.base import Bernoulli, Rademacher, Replicates, RowwiseNull
 
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
@@ -58,24 +58,30 @@ class Copula(RowwiseNull):
     probability exactly, however near to 0 or 1 it is; rho = 0 is `Bernoulli`, and with rho = 1
     a cluster whose probabilities are equal has one label.
 
+    Of several classes every one has a waiting time with the exponential law of rate p_k, all of
+    them independent, and the row falls on the class that comes first: P(y = k) = p_k exactly,
+    whatever the order of the classes. The time of a class ties the rows of a cluster together: it
+    is -log(1 - Phi(g)) / p_k with g = sqrt(rho_k) z + sqrt(1 - rho_k) w as above. One class against
+    the rest is about as much alike as two labels with the same rho.
+
     Without a value, rho is one of several that the labels do not contradict (`laws`), and a
     p-value is the largest of theirs. Exact if the labels follow such a law and rho is among
     those; approximate else.
 
     Parameters
     ----------
-    rho : float, optional
-        Correlation within clusters of the normal numbers behind the labels, from 0 to 1. Default:
-        not known.
+    rho : float or tuple of float, optional
+        Correlation within clusters of the normal numbers behind the labels, from 0 to 1; of several
+        classes one for all, or one for each. Default: not known.
     """
 
-    rho: float | None = None
+    rho: float | tuple[float, ...] | None = None
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "labels redrawn from the probabilities, alike within clusters"
     keeps_clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.rho is not None and not 0 <= self.rho <= 1:
+        if self.rho is not None and not all(0 <= rho <= 1 for rho in np.atleast_1d(self.rho)):
             problem = "{argument} is a correlation from 0 to 1, not {value}"
             raise InputError(problem, argument="rho", value=self.rho)
 
@@ -86,20 +92,32 @@ class Copula(RowwiseNull):
         if sample is None or sample.cluster is None:
             problem = "Copula() needs rows in memory that have clusters; use Bernoulli()"
             raise InputError(problem, argument="null", value=self)
-        return tuple(Copula(rho) for rho in compatible_correlations(sample, seed))
+        if sample.predictions.shape[1] == 1:
+            return tuple(Copula(rho) for rho in compatible_correlations(sample, seed))
+        p, units = sample.predictions, sample.design.units
+        sets = compatible_class_correlations(p, units, sample.codes, sample.weights, seed)
+        count = min(max(len(own) for own in sets), MAX_LAWS)
+        at = np.linspace(0, 1, count) if count > 1 else np.zeros(1)
+        profiles = [
+            tuple(own[round(share * (len(own) - 1))] for own in sets) for share in at.tolist()
+        ]
+        return tuple(Copula(profile) for profile in dict.fromkeys(profiles))
 
-    def draw(self, chunk: Rows, draws: range, seed: int) -> BoolArray:
+    def draw(self, chunk: Rows, draws: range, seed: int) -> AnyArray:
         if self.rho is None or chunk.cluster is None:
             problem = "Copula() draws for rows with clusters, by one of its laws"
             raise InputError(problem, argument="null", value=self)
-        units, unit = np.unique(chunk.cluster, return_inverse=True)
+        p, units = chunk.predictions, chunk.cluster
+        if p.shape[1] > 1:
+            return classes_alike(p, units, self.rho, chunk.rows, draws, seed)
+        units, unit = np.unique(units, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
         shared = np.sqrt(self.rho) * _shared(shared_seed, units, draws)[unit]
         quantile = ndtri(chunk.p)[:, None]
         if self.rho == 1:
             return np.asarray(shared < quantile)
         # Where shared + sqrt(1 - rho) w < quantile, w by 16 bits, and if they leave it open by 53.
-        limit = (quantile - shared) / np.sqrt(1 - self.rho)
+        limit = (quantile - shared) / np.sqrt(np.subtract(1.0, self.rho))
         digit = keyed_bits(seed, chunk.rows, draws, np.uint16)
         labels: BoolArray = UPPER[digit] <= limit
         at, draw = np.nonzero((LOWER[digit] < limit) & ~labels)
@@ -108,61 +126,31 @@ class Copula(RowwiseNull):
         return labels
 
 
-@dataclass(frozen=True, eq=False)
-class CategoricalCopula(Categorical):
-    """Redraw classes from their probabilities, alike within clusters.
-
-    Every class k has a waiting time with the exponential law of rate p_k, all of them independent,
-    and the row falls on the class that comes first: P(y = k) = p_k exactly, whatever the order of
-    the classes. What ties the rows of a cluster together is the time of each class: it is
-    -log(1 - Phi(g)) / p_k, where g = sqrt(rho_k) z + sqrt(1 - rho_k) w has one standard normal z
-    for every cluster and class and one w for every row and class. rho = 0 is `Categorical`, and
-    with rho = 1 a cluster whose probabilities are equal has one label. One class against the rest
-    is about as much alike as in the binary null, `Copula`, with the same rho.
-    """
-
-    p: FloatArray = field(repr=False)
-    units: IntArray = field(repr=False)
-    rho: FloatArray
-    exact: ClassVar[bool] = False
-    meaning: ClassVar[str] = "classes redrawn from their probabilities, alike within clusters"
-    keeps_clusters: ClassVar[bool] = True
-
-    @classmethod
-    def alike(cls, p: FloatArray, units: IntArray, rho: float) -> CategoricalCopula:
-        """Make one whose classes have the same correlation."""
-        return cls(p, units, np.full(p.shape[1], float(rho)))
-
-    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
-        some = slice(rows.start, rows.stop)
-        p = self.p[some] if p is None else p
-        units, unit = np.unique(self.units[some], return_inverse=True)
-        codes = np.zeros((len(rows), len(draws)), dtype=np.int16)
-        seeds = [_seeds(seed, k) for k in range(self.p.shape[1])]
-        size = max(DRAWS_AT_ONCE, NUMBERS_AT_ONCE // len(rows))
-        for at in range(0, len(draws), size):
-            block = draws[at : at + size]
-            normals = (
-                (
-                    _shared(shared_seed, units, block)[unit] if rho > 0 else 0.0,
-                    _own(own_seed, rows, block) if rho < 1 else 0.0,
-                )
-                for rho, (shared_seed, own_seed) in zip(self.rho, seeds, strict=True)
+def classes_alike(
+    p: FloatArray,
+    clusters: IntArray,
+    rho: float | tuple[float, ...],
+    rows: range,
+    draws: range,
+    seed: int,
+) -> AnyArray:
+    """Classes of some rows, drawn by the waiting times of a copula."""
+    rhos = np.broadcast_to(rho, p.shape[1]).tolist()
+    units, unit = np.unique(clusters, return_inverse=True)
+    codes = np.zeros((len(rows), len(draws)), dtype=np.int16)
+    seeds = [_seeds(seed, k) for k in range(len(rhos))]
+    size = max(DRAWS_AT_ONCE, NUMBERS_AT_ONCE // len(rows))
+    for at in range(0, len(draws), size):
+        block = draws[at : at + size]
+        normals = (
+            (
+                _shared(shared_seed, units, block)[unit] if rho > 0 else 0.0,
+                _own(own_seed, rows, block) if rho < 1 else 0.0,
             )
-            _first_to_come(codes[:, at : at + len(block)], normals, self.rho, p)
-        return codes
-
-    def laws(
-        self, codes: IntArray, weights: FloatArray | None, seed: int
-    ) -> tuple[CategoricalCopula, ...]:
-        """Give correlations that the labels do not contradict, from the smallest to the largest."""
-        sets = compatible_class_correlations(self.p, self.units, codes, weights, seed)
-        count = min(max(len(own) for own in sets), MAX_LAWS)
-        at = np.linspace(0, 1, count) if count > 1 else np.zeros(1)
-        profiles = {
-            tuple(own[round(share * (len(own) - 1))] for own in sets): None for share in at.tolist()
-        }
-        return tuple(replace(self, rho=np.array(profile)) for profile in profiles)
+            for rho, (shared_seed, own_seed) in zip(rhos, seeds, strict=True)
+        )
+        _first_to_come(codes[:, at : at + len(block)], normals, rhos, p)
+    return codes
 
 
 def _seeds(seed: int, code: int) -> tuple[int, int]:

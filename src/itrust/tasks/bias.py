@@ -34,7 +34,7 @@ from itrust.data import (
     Scan,
 )
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
-from itrust.nulls import Categorical
+from itrust.nulls import Bernoulli
 from itrust.tasks.arithmetic import Linearised
 from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.outcomes import (
@@ -285,7 +285,7 @@ def _redraws_of(
         last = rows.classes[-1]
         if len(rows.classes) > 2 or classes_of(own, rows) not in ((), (last,)):
             number = checked_reach(draws, alpha, 1)
-            null: Any = Categorical()
+            null: Any = Bernoulli()
             return Redraws(rows, null, number, as_seed(rng), float(alpha)), own
         # Two classes are those of the second one.
         sample, tasks = rows.one_class(last), [task.mapped(lambda leaf: leaf.bare) for task in own]
@@ -297,7 +297,7 @@ def _redraws_of(
             task.mapped(lambda leaf: leaf if leaf.label is not None else leaf.with_label(value))
             for task in own
         ]
-        both: Any = {"sample": both_classes(rows), "null": Categorical()}
+        both: Any = {"sample": both_classes(rows), "null": Bernoulli()}
         return replace(redraws, **both), own
     check_tasks(rows, own, is_all=redraws.extract is None)
     return redraws, own

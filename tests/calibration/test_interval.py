@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 import itrust as it
 from itrust import Dictionary, InputError, Sample, nulls
-from itrust.calibration import BoundFinding, IntervalRun, direction_dictionary, normal_score
+from itrust.calibration import IntervalRun, direction_dictionary, normal_score
 from itrust.engines import Factor, Tiles
 from itrust.nulls import redrawn_labels
 
@@ -257,19 +257,19 @@ def test_a_group_is_found_by_name():
     biased = Sample(y.astype(int), sample.p, {"g": np.where(in_group, "v", "u"), "p2": sample.p**2})
     found = it.klce_test(biased, null=nulls.Selection(1.5), draws=199, rng=0)
     first = found.evidence()[0]
-    assert isinstance(first, BoundFinding)
+    assert first.is_bound
     assert (first.name, first.direction) == ("g = v", 1)
     assert str(first) == "the predictions are too low where g = v"
 
 
-def test_the_dictionary_of_a_user_gives_its_features_and_leaves_kernels_out():
+def test_the_dictionary_of_a_user_gives_its_checks_of_one_feature_and_leaves_others_out():
     sample = rows(300)
     whole = it.default_dictionary(sample)
     found = it.klce_test(sample, whole, nulls.Selection(1.2), draws=19, rng=0)
-    assert found.checks == sum(len(entry.features) for entry in whole.entries)
+    assert found.checks == sum(len(entry.features) == 1 for entry in whole.entries)
     assert any("kernels take no part with an interval null" in note for note in found.notes)
     alone = whole.only(families=["full"])
-    with pytest.raises(InputError, match="none of the checks has any"):
+    with pytest.raises(InputError, match="needs at least one entry"):
         it.klce_test(sample, alone, nulls.Selection(1.2), draws=19)
 
 

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 import itrust as it
 from itrust import Sample
-from itrust.calibration import Scaling, Shape, make_bank, prepared_test
+from itrust.calibration import Shape, make_bank, prepared_test
 from itrust.calibration.dictionary import FEW_EVENTS, RIDGE
 
 
@@ -28,7 +28,7 @@ def bank_of(sample, *entries):
 def test_whitened_trends_are_a_score_test_with_a_ridge():
     s = correlated()
     entry = entry_of(s, "all trends together")
-    assert entry.scaling is Scaling.WHITENED
+    assert entry.scaling == "whitened"
     assert entry.shape is Shape.JOINT
     bank = bank_of(s, entry)
     f, v, e = bank.matrix(s.points), s.p * (1 - s.p), s.residuals

@@ -426,7 +426,7 @@ def in_clusters(n=120, seed=0, rare=0.0, **settings):
 
 def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
     rows = in_clusters()
-    checks = checks_of(rows, 20).for_signs()
+    checks = checks_of(rows, 20).for_null(Rademacher())
     drawing = Drawing(Rademacher(), range(20), 3)
     sums = Auto().run(checks.survey, [], drawing, [checks.contrasts]).works[0][0]
     signs = 1 - 2 * Rademacher().flips(rows.outcome(0), range(20), 3).astype(float)

@@ -151,7 +151,10 @@ def test_sums_along_features_have_the_naive_variance(wards):
     clustering = assumed_clustering(some, 0.3, careful=True)
     setting = Sensitivity.of(some, draws=99, rng=0, clustering=clustering)
     bank = setting.prepared.bank
-    law = ClusterNoise(clustering, some, bank)
+    # A kernel, on all rows in the order of the pilot.
+    order = np.argsort(it._core.tickets(0, 150))
+    v = (some.weights_or_ones**2 * some.p * (1 - some.p))[order]
+    law = ClusterNoise(clustering, some, bank, v)
     noise = (
         bank.matrix(some.points) * some.weights_or_ones * np.sqrt(some.p * (1 - some.p)) / bank.unit
     )
@@ -164,29 +167,25 @@ def test_sums_along_features_have_the_naive_variance(wards):
     varying = np.diagonal(independent) > 1e-9
     naive = np.diagonal(full)[varying] / np.diagonal(independent)[varying]
     assert law.effects[varying] == pytest.approx(naive)
-    # A kernel, on all rows in the order of the pilot.
-    order = np.argsort(it._core.tickets(0, 150))
-    v = (some.weights_or_ones**2 * some.p * (1 - some.p))[order]
-    shared = law.shared(v)
     root = np.sqrt(v)
     sigma = covariance[np.ix_(order, order)] * root * root[:, None]
     shares = rng.normal(size=(150, 3))
     naive = np.einsum("ik,ij,jk->k", shares, sigma, shares)
-    assert shared.variance(shares) == pytest.approx(naive)
+    assert law.variance(shares) == pytest.approx(naive)
     kernel = np.exp(-np.square(shares[:, :1] - shares[:, 0]))
     pairs = kernel - np.diag(np.diagonal(kernel))
     ratio = np.trace(pairs @ sigma @ pairs @ sigma) / np.trace(
         pairs @ np.diag(v) @ pairs @ np.diag(v)
     )
-    assert shared.effect(kernel) == pytest.approx(np.sqrt(ratio))
+    assert law.form_effect(kernel) == pytest.approx(np.sqrt(ratio))
 
 
 def test_many_clusters_are_stood_for_by_some(monkeypatch, wards):
     clustering = assumed_clustering(wards, 0.2, careful=True)
     bank = Sensitivity.of(wards, draws=99, rng=0, clustering=clustering).prepared.bank
-    whole = ClusterNoise(clustering, wards, bank).effects
+    whole = ClusterNoise(clustering, wards, bank, np.zeros(0)).effects
     monkeypatch.setattr("itrust.calibration.power.clusters.MAX_CLUSTERS", 40)
-    some = ClusterNoise(clustering, wards, bank).effects
+    some = ClusterNoise(clustering, wards, bank, np.zeros(0)).effects
     assert np.median(np.abs(some / whole - 1)) < 0.2
 
 

@@ -226,8 +226,8 @@ def test_what_workers_cannot_do_with_several_classes_is_one_sentence(client, cla
     refused = [
         (rows.load(), {}, "Dask tests several classes from files"),
         (rows, {"kernel": KERNEL}, "a kernel is for one class"),
-        (rows, {"null": nulls.Bernoulli()}, "null of one's own"),
-        (scan_of_classes(classes, strata="region", on=["age"]), {}, "tested in memory"),
+        (rows, {"null": nulls.Bernoulli()}, "no null of one's own"),
+        (scan_of_classes(classes, strata="region", on=["age"]), {}, "with independent rows"),
         (scan_of_classes(classes, prob={"a": "p_a", "b": "p_b"}), {}, r"one_class\('b'\)"),
         (scan_of_classes(classes, where="age > 1000", missing="drop"), {}, "no rows that count"),
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError, Sample, nulls
-from itrust.calibration import BoundFinding, IntervalRun
+from itrust.calibration import IntervalRun
 from itrust.overturn import KINDS, Robustness
 from itrust.overturn.tipping import Search
 
@@ -59,7 +59,7 @@ def test_the_test_itself_confirms_the_points(found):
             assert again.pvalue == tipping.pvalues[k]
         assert tipping.finding.name == "overall level"
         assert tipping.finding.direction == 1
-        assert isinstance(tipping.finding, BoundFinding)
+        assert tipping.finding.is_bound
 
 
 def test_errors_of_one_direction_stand_as_long_as_those_of_both():

@@ -19,7 +19,6 @@ from itrust.calibration.class_checks import trace_of_products as trace_of_produc
 from itrust.calibration.classes import class_laws as class_laws
 from itrust.calibration.classes import multiclass_test as multiclass_test
 from itrust.calibration.dictionary import Dictionary as Dictionary
-from itrust.calibration.dictionary import Scaling as Scaling
 from itrust.calibration.dictionary import Shape as Shape
 from itrust.calibration.dictionary import direction_dictionary as direction_dictionary
 from itrust.calibration.dictionary import make_bank as make_bank
@@ -27,7 +26,6 @@ from itrust.calibration.evidence import MAX_DESCRIBED as MAX_DESCRIBED
 from itrust.calibration.evidence import described as described
 from itrust.calibration.evidence import findings_of as findings_of
 from itrust.calibration.evidence import log_tails as log_tails
-from itrust.calibration.interval import BoundFinding as BoundFinding
 from itrust.calibration.interval import BoundScores as BoundScores
 from itrust.calibration.interval import IntervalRun as IntervalRun
 from itrust.calibration.interval import bound_findings as bound_findings
@@ -53,7 +51,6 @@ from itrust.calibration.power import within_pairs as within_pairs
 from itrust.calibration.power import worst_of as worst_of
 from itrust.calibration.results import JOINT_FAMILIES as JOINT_FAMILIES
 from itrust.calibration.results import CalibrationResult as CalibrationResult
-from itrust.calibration.results import ClassFinding as ClassFinding
 from itrust.calibration.results import ClassResult as ClassResult
 from itrust.calibration.results import Finding as Finding
 from itrust.calibration.results import MulticlassResult as MulticlassResult

@@ -86,7 +86,7 @@ class SharedWork(Work):
     def blocks(self, rows: Rows) -> list[Block]:
         """Features of some rows, block by block."""
 
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _SharedPartial:
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
         """Start on a chunk: features are computed once for all classes."""
         ends, classes = np.cumsum([0, *self.ranks]), chunk.predictions.shape[1]
         forms, diagonals = np.zeros((classes, ends[-1], columns)), np.zeros((classes, columns))
@@ -96,31 +96,19 @@ class SharedWork(Work):
             squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
             place = slice(ends[number], ends[number + 1])
             blocks.append((rows, place, weighted, squares[:, : int(self.with_diagonals)]))
-        return _SharedPartial((forms, diagonals), blocks)
 
+        def targets(k: int, outcome: Rows) -> list[tuple[Products, AnyArray, AnyArray]]:
+            """Where what a class adds belongs."""
+            return [
+                (
+                    Products(features.T, squares, outcome.p[own], own),
+                    forms[k, place],
+                    diagonals[k : k + squares.shape[1]],
+                )
+                for own, place, features, squares in blocks
+            ]
 
-@dataclass(frozen=True, eq=False)
-class _SharedPartial:
-    """What one chunk contributes, being made."""
-
-    sums: tuple[FloatArray, FloatArray]
-    blocks: list[tuple[IntArray | slice, slice, AnyArray, AnyArray]]
-
-    def of(self, k: int, rows: Rows) -> Summing:
-        """What one class puts into its places."""
-        forms, diagonals = self.sums
-        targets = [
-            (
-                Products(features.T, squares, rows.p[own], own),
-                forms[k, place],
-                diagonals[k : k + squares.shape[1]],
-            )
-            for own, place, features, squares in self.blocks
-        ]
-        return Summing(targets, self.finished)
-
-    def finished(self) -> tuple[FloatArray, FloatArray]:
-        return self.sums
+        return Summing(targets, lambda: (forms, diagonals))
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,18 +37,10 @@ SHOWS = 0.2  # p-values up to which findings are judged once more and described
 NAN = float("nan")
 OF_BOTH = {"statistic", "score", "null_distribution", "n", "names", "draws", "impossible", "checks"}
 OF_BOTH |= {"engine", "weighted", "clusters", "refused", "is_exact", "assumption_warnings", "notes"}
-FROM_FILES = (
-    "Dask tests several classes from files: klce_test(itrust.scan(...), ...); an audit of several "
-    "classes and rows in memory take engine='auto'"
-)
-TWO_ON_DASK = "two classes are one question: on Dask, use klce_test(scan.one_class({name}), ...)"
-NOT_SIMPLE = (
-    "rows of several classes with clusters, strata or replicate weights are tested in memory; use "
-    "engine='auto'"
-)
-OF_ONES_OWN = (
-    "a {argument} of one's own for several classes is for rows in memory; use engine='auto', or "
-    "one class, klce_test(scan.one_class(name), {argument}=...)"
+ON_WORKERS = (
+    "Dask tests several classes from files, three or more with independent rows and no null of "
+    "one's own: klce_test(itrust.scan(...), ...); an audit of several classes and all else take "
+    "engine='auto', and one class klce_test(scan.one_class({name}), ...)"
 )
 
 
@@ -133,29 +125,15 @@ def _checked_source(sample: Any, null: object, engine: Engine) -> Any:
             value=sample,
             kind=type(sample).__name__,
         )
-    if on_workers:
-        _refuse_what_workers_cannot(sample, null, engine)
-    if on_workers or sample.in_memory is not None:
+    at_hand = sample.in_memory is not None
+    simple = not at_hand and sample.is_simple and len(sample.classes) > 2 and null is None
+    if on_workers and not simple:
+        name = repr(sample.classes[1])
+        raise InputError(ON_WORKERS, argument="engine", value=engine, name=name)
+    if on_workers or at_hand:
         return sample
-    simple = sample.is_simple and len(sample.classes) > 2 and null is None
     many = sample.rows_expected > MAX_LOADED_ROWS
     return sample if simple and many else sample.load()
-
-
-def _refuse_what_workers_cannot(sample: Any, null: object, engine: Engine) -> None:
-    """Raise unless these are independent rows of three classes or more, for the default test."""
-    at_hand = sample.in_memory is not None
-    given = {"engine": engine, "sample": sample, "null": null}
-    refusals = [
-        (at_hand, "engine", FROM_FILES),
-        (len(sample.classes) == 2, "sample", TWO_ON_DASK),
-        (not at_hand and not sample.is_simple, "engine", NOT_SIMPLE),
-        (null is not None, "null", OF_ONES_OWN),
-    ]
-    for is_so, argument, words in refusals:
-        if is_so:
-            details = {"name": repr(sample.classes[1])}
-            raise InputError(words, argument=argument, value=given[argument], details=details)
 
 
 def class_laws(

@@ -21,11 +21,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions import spread_rows
 from itrust.calibration.dictionary.bank import Bank, rows_within_memory
 from itrust.calibration.dictionary.entries import Entry, Shape
@@ -218,7 +219,7 @@ def attributed(
     ][:MAX_JUDGED]
     if not judged:
         return tuple(findings)
-    flips = _flipped(prepared, [c.number for c in judged], scores.statistic.size - 1, seed)
+    flips = _Flips.of(prepared, [c.number for c in judged], scores.statistic.size - 1, seed)
     trial = _Trial(flips, scores, judged, beside_prediction=False).run()
     if trial.prediction_stands:
         strict = _Trial(flips, scores, judged, beside_prediction=True).run()
@@ -252,14 +253,40 @@ class _Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class _Flipping(Work):
-    """The pass over the rows: 1 and some features, then these times p (1 - p)."""
+class _Flips(Work):
+    """Sums along 1, some features and these times p (1 - p), for the data and flips of signs.
+
+    `products` are those of the features with each other; both are made by a pass over the rows.
+    """
 
     bank: Bank
     chosen: IntArray
     twice: IntArray
+    functions: dict[ColumnName, list[int]]
     unit: float
     outcome: int | None = 0
+    forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    products: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @classmethod
+    def of(cls, prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:
+        """Flip the signs of the residuals and sum along the features of some entries."""
+        bank, engine, survey = prepared.bank, prepared.engine, prepared.survey
+        columns = {name for k in entries for name in bank.entries[k].covariates}
+        functions = _functions(bank, {None, *columns})
+        own = {int(at) for k in entries for at in bank.features_of(k)[0]}
+        chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
+        plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
+        twice = np.searchsorted(chosen, plain)
+        work = cls(bank, chosen, twice, functions, bank.unit, bank.outcome)
+        size = columns_at_once(survey, [], work.width)
+        sums: list[Any] = []
+        for at in range(0, draws, size):
+            drawing = Drawing(Rademacher(), range(at, min(at + size, draws)), seed)
+            sums += engine.run(survey, [], drawing, [work]).works
+        (first, products), *_ = sums
+        forms = np.concatenate([first[:, :1], *(forms[:, 1:] for forms, _ in sums)], axis=1)
+        return replace(work, forms=forms, products=products)
 
     @property
     def max_rows(self) -> int:
@@ -273,70 +300,16 @@ class _Flipping(Work):
     def _features(self) -> Features:
         return self.bank.features.take(self.chosen)
 
-    def matrix(self, chunk: Rows) -> AnyArray:
-        bank = self.bank
-        values = self._features.matrix(chunk.points, bank.dtype)
-        variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
-        ones = np.ones((1, len(variances)), dtype=bank.dtype)
-        return np.concatenate([ones, values, variances[None], values[self.twice] * variances])
-
     def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
-        matrix = self.matrix(chunk)
+        dtype = self.bank.dtype
+        values = self._features.matrix(chunk.points, dtype)
+        variances, ones = (chunk.p * (1 - chunk.p)).astype(dtype), np.ones((1, chunk.n), dtype)
+        matrix = np.concatenate([ones, values, variances[None], values[self.twice] * variances])
         weighted = matrix * weights.astype(matrix.dtype)
         products = (weighted @ matrix.T).astype(np.float64)
         forms, none = np.zeros((len(matrix), columns)), np.empty((chunk.n, 0), dtype=matrix.dtype)
         target = Products(weighted.T, none, chunk.p), forms, forms[:0]
         return Summing([target], lambda: (forms, products))
-
-
-def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:
-    """Flip the signs of the residuals and sum along the features of some entries."""
-    bank = prepared.bank
-    columns = {name for k in entries for name in bank.entries[k].covariates}
-    functions = _functions(bank, {None, *columns})
-    own = {int(at) for k in entries for at in bank.features_of(k)[0]}
-    chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
-    plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
-    work = _Flipping(bank, chosen, np.searchsorted(chosen, plain), bank.unit, bank.outcome)
-    size = columns_at_once(prepared.survey, [], work.width)
-    found = [
-        prepared.engine.run(
-            prepared.survey,
-            [],
-            Drawing(Rademacher(), range(at, min(at + size, draws)), seed),
-            [work],
-        ).works[0]
-        for at in range(0, draws, size)
-    ]
-    (first, products), *_ = found
-    forms = np.concatenate([first[:, :1], *(forms[:, 1:] for forms, _ in found)], axis=1)
-    return _Flips(work, forms, products, functions)
-
-
-def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
-    """Plain functions of each column among the features: lines, curves, broad waves, levels."""
-    found: dict[ColumnName, list[int]] = {column: [] for column in columns}
-    for at, feature in enumerate(bank.features.products):
-        if len(feature) == 1 and feature[0].column in found:
-            (term,) = feature
-            fine = isinstance(term, Inside) or (isinstance(term, Wave) and term.order > MAX_WAVE)
-            if not fine:
-                found[term.column].append(at)
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Flips:
-    """Sums along features for the data and all flips, as they are or beside other features."""
-
-    work: _Flipping
-    forms: FloatArray
-    products: FloatArray
-    functions: dict[ColumnName, list[int]]
-
-    @property
-    def bank(self) -> Bank:
-        return self.work.bank
 
     @cached_property
     def _sizes(self) -> FloatArray:
@@ -345,18 +318,18 @@ class _Flips:
 
     def places(self, features: Iterable[int]) -> list[int]:
         """Where some features of the bank stand among the sums."""
-        return [1 + int(at) for at in np.searchsorted(self.work.chosen, list(features))]
+        return [1 + int(at) for at in np.searchsorted(self.chosen, list(features))]
 
     def functions_of(self, column: ColumnName) -> list[int]:
         """Where the functions of a column stand, and these times p (1 - p)."""
         plain = self.places(self.functions.get(column, []))
-        first = 2 + self.work.chosen.size  # of those times p (1 - p)
-        times = np.searchsorted(self.work.twice, np.array(plain, dtype=np.int64) - 1)
+        first = 2 + self.chosen.size  # of those times p (1 - p)
+        times = np.searchsorted(self.twice, np.array(plain, dtype=np.int64) - 1)
         return [*plain, *(first + int(at) for at in times)]
 
     def beside(self, own: list[int], others: Iterable[int]) -> FloatArray:
         """Sums along features less what others explain of them, (r, 1 + draws)."""
-        level = [0, 1 + self.work.chosen.size]
+        level = [0, 1 + self.chosen.size]
         others = list(dict.fromkeys([*level, *others]))
         sizes, products = self._sizes, self.products
         within = products[np.ix_(others, others)] / np.outer(sizes[others], sizes[others])
@@ -372,6 +345,18 @@ class _Flips:
         is_level = not any(self.bank.features.products[at] for at in features)
         sums = self.forms[own] if is_level else self.beside(own, others)
         return log_tails(sums * scales[:, None])
+
+
+def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
+    """Plain functions of each column among the features: lines, curves, broad waves, levels."""
+    found: dict[ColumnName, list[int]] = {column: [] for column in columns}
+    for at, feature in enumerate(bank.features.products):
+        if len(feature) == 1 and feature[0].column in found:
+            (term,) = feature
+            fine = isinstance(term, Inside) or (isinstance(term, Wave) and term.order > MAX_WAVE)
+            if not fine:
+                found[term.column].append(at)
+    return found
 
 
 def log_tails(sums: FloatArray) -> FloatArray:

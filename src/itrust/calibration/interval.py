@@ -55,15 +55,6 @@ NO_SPREAD = 1e-12  # standard deviation, relative to the largest possible sum
 FAR_APART = 20.8
 
 
-@dataclass(frozen=True, repr=False)
-class BoundFinding(Finding):
-    """What one direction shows against an interval null.
-
-    `direction` is +1 where labels of 1 are more frequent along the check than the null allows, and
-    -1 where they are fewer. P-values are for the whole null: they say what speaks against it.
-    """
-
-
 # What a pass adds up for G nulls, at the upper, then at the lower bounds. Sums of A parts for the
 # data, (A, 1), and for draws, (G, 2, A, draws); their mean, variance and third central moment,
 # (G, 2, 3, A); sums of the parts and of their squares, (A,); rows with impossible labels, (G,).
@@ -331,7 +322,7 @@ def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding
     for k in np.argsort(-observed, kind="stable").tolist():
         entry = directions.entries[k]
         findings.append(
-            BoundFinding(
+            Finding(
                 **entry.about,
                 family=entry.family,
                 direction=int(scores.signs[k]),
@@ -339,6 +330,7 @@ def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding
                 score=float(observed[k]),
                 unadjusted_pvalue=float(unadjusted[k]),
                 pvalue=float(adjusted[k]),
+                is_bound=True,
             )
         )
     return tuple(findings)

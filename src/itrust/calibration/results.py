@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,12 @@ class Finding(Result):
         Where these rows lie most above and below the predictions, in coarse parts along what the
         check reads; None where the check names its rows by itself, or none stand out. They only
         describe.
+    label : object
+        The class that this is about, against the rest; None where there is one outcome.
+    is_bound : bool
+        Whether this speaks against an interval null. The direction then is +1 where labels of 1 are
+        more frequent along the check than the null allows, and -1 where they are fewer; p-values
+        are for the whole null.
     """
 
     name: str
@@ -78,13 +84,17 @@ class Finding(Result):
     shared_with: tuple[str, ...] = ()
     too_low: Predicate | None = None
     too_high: Predicate | None = None
+    label: Any = None
+    is_bound: bool = False
 
     def __repr__(self) -> str:
-        return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"
+        about = "" if self.label is None else f"{self.label!r}, "
+        return f"<Finding: {about}{self.name!r}, p {self.pvalue:.4g}>"
 
     def _facts(self) -> dict[str, Any]:
+        left_out = {"is_bound"} if self.label is not None else {"is_bound", "label"}
         return {
-            **vars(self),
+            **{name: value for name, value in vars(self).items() if name not in left_out},
             "where": str(self.where),
             "too_low": None if self.too_low is None else str(self.too_low),
             "too_high": None if self.too_high is None else str(self.too_high),
@@ -437,22 +447,6 @@ TOGETHER = "all together"
 MAX_OF_CLASS = 10  # findings of a class, and pairs
 
 
-@dataclass(frozen=True, repr=False)
-class ClassFinding(Finding):
-    """A finding about one class against the rest; all else is as of a `Finding`.
-
-    Attributes
-    ----------
-    label : object
-        The class. Default: None, of no class.
-    """
-
-    label: Any = None
-
-    def __repr__(self) -> str:
-        return f"<ClassFinding: {self.label!r}, {self.name!r}, p {self.pvalue:.4g}>"
-
-
 @dataclass(frozen=True)
 class ClassResult(WithFindings, WithFacts):
     """What one class shows against the rest.
@@ -614,7 +608,7 @@ class MulticlassResult(WithRun):
 
         Returns
         -------
-        tuple of ClassFinding
+        tuple of Finding
             The most striking first; of two classes those of the second, for the first is its
             mirror. Where no class shows anything, each `Finding` of all classes together.
 
@@ -630,7 +624,7 @@ class MulticlassResult(WithRun):
         """
         classes = self.classes[1:] if len(self.classes) == 2 else self.classes
         told = [
-            ClassFinding(**vars(finding), label=part.name)
+            replace(finding, label=part.name)
             for part in classes
             for finding in part.evidence(alpha)
         ]

@@ -379,9 +379,12 @@ class Work(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Summing:
-    """What one chunk contributes, being made: products with some columns go to their places."""
+    """What one chunk contributes, being made: products with some columns go to their places.
 
-    targets: Sequence[tuple[Products, AnyArray, AnyArray]]  # with forms and diagonals, by column
+    Work of all outcomes has a function in the place of targets, of an outcome and its rows.
+    """
+
+    targets: Any  # sequence of (Products, forms, diagonals), the latter two by column
     finished: Callable[[], Any]  # gives what adds up: arrays, a tuple of them, or `Additive`
 
     @property
@@ -389,8 +392,11 @@ class Summing:
         """What may be multiplied together with others."""
         return [products for products, _, _ in self.targets]
 
-    def of(self, outcome: int, rows: Rows) -> Summing:  # noqa: ARG002
-        return self
+    def of(self, outcome: int, rows: Rows) -> Summing:
+        """What one outcome contributes."""
+        if not callable(self.targets):
+            return self
+        return Summing(self.targets(outcome, rows), self.finished)
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""

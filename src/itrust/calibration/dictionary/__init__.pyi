@@ -10,5 +10,4 @@ from itrust.calibration.dictionary.default import default_dictionary_for as defa
 from itrust.calibration.dictionary.default import direction_dictionary as direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary as Dictionary
 from itrust.calibration.dictionary.entries import Entry as Entry
-from itrust.calibration.dictionary.entries import Scaling as Scaling
 from itrust.terms import Shape as Shape

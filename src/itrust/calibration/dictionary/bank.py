@@ -7,16 +7,16 @@ data and all draws serves them all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
-from itrust._core import AnyArray, BoolArray, FloatArray, InputError, IntArray
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.dictionary.default import direction_dictionary
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Scaling
+from itrust.calibration.dictionary.entries import Dictionary, Entry
 from itrust.data import Pilot, Points, Rows
 from itrust.engines import NullMoments, Products, Summing, Survey, Work, third_moments
 from itrust.terms import Features
@@ -146,10 +146,10 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
 
 def _weighed(entry: Entry, f: FloatArray, variances: FloatArray, n: int) -> FloatArray:
     """Scales of an entry's features, (r,), or a matrix that mixes them, (q, r)."""
-    if entry.scaling is Scaling.STATED or len(entry.features) == 1:
+    if entry.scaling == "stated" or len(entry.features) == 1:
         return np.array(entry.scales)
     squares = np.square(f) @ variances
-    if entry.scaling is Scaling.STANDARD:
+    if entry.scaling == "standard":
         few = FEW_EVENTS * variances.size / n
         return np.array(entry.scales) / np.sqrt(squares + few)
     varies = squares > NO_VARIANCE * max(float(squares.max()), 1.0)
@@ -267,7 +267,7 @@ class Directions:
 def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
     """Choose the directions from predictions and covariates alone."""
     points = survey.pilot.points
-    dictionary = direction_dictionary(survey.points) if checks is None else _one_by_one(checks)
+    dictionary = direction_dictionary(survey.points) if checks is None else _of_one_feature(checks)
     products = [entry.features[0] for entry in dictionary.entries]
     is_signed = np.array([not all(term.is_positive for term in own) for own in products])
     features = Features.ranked(products, points)
@@ -275,23 +275,10 @@ def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
     return Directions(dictionary, np.array(dictionary.weights()), features, is_signed)
 
 
-def _one_by_one(checks: Dictionary) -> Dictionary:
-    """A dictionary of the same features, each an entry of its own."""
-    entries = []
-    kernels = [entry.name for entry in checks.entries if entry.kernel is not None]
-    for entry in checks.entries:
-        for number, feature in enumerate(entry.features if entry.kernel is None else (), 1):
-            name = entry.name if len(entry.features) == 1 else f"{entry.name}, part {number}"
-            entries.append(replace(entry, name=name, features=(feature,), scales=(1.0,)))
-    if not entries:
-        raise InputError(
-            "an interval null takes sums of labels along features, and none of the checks has any: "
-            "a kernel's quadratic form is not monotone in the labels",
-            argument="kernel",
-            value=checks,
-            hint="leave kernel= out, or pass a Dictionary with features",
-        )
-    notes = checks.notes
-    if kernels:
-        notes = (*notes, f"kernels take no part with an interval null: {', '.join(kernels)}")
-    return Dictionary(tuple(entries), checks.shares, notes)
+def _of_one_feature(checks: Dictionary) -> Dictionary:
+    """The checks that are sums along one feature; others are not monotone in the labels."""
+    entries = tuple(entry for entry in checks.entries if len(entry.features) == 1)
+    if len(entries) == len(checks.entries):
+        return checks
+    words = "checks of several features and kernels take no part with an interval null"
+    return Dictionary(entries, checks.shares, (*checks.notes, words))

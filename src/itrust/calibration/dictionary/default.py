@@ -189,7 +189,7 @@ def _several(
     family: str,
     features: Sequence[Scaled],
     shape: Shape,
-    scaling: Scaling = Scaling.STATED,
+    scaling: Scaling = "stated",
 ) -> Entry:
     """A check that sums over features."""
     products, scales = zip(*features, strict=True)
@@ -269,7 +269,7 @@ def _of_category(column: Described) -> Iterator[Entry]:
     alone, crossed = f"{_title(column)} alone", f"{_title(column)} x prediction"
     if _is_small(column):
         if column.distinct > 2:
-            yield _several(alone, "group effects", _levels(column), Shape.SMOOTH, Scaling.STANDARD)
+            yield _several(alone, "group effects", _levels(column), Shape.SMOOTH, "standard")
         along = [((Slope(),), 1.0), *_waves(None, 3)]
         features = _crossed(_levels(column), along)
         yield _several(crossed, "with prediction", features, Shape.PAIR)
@@ -296,7 +296,7 @@ def _of_all(columns: Sequence[Described], notes: list[str]) -> Iterator[Entry]:
             left_out.append(title)
             continue
         features = [((term,), 1.0) for term in terms]
-        entry = _several(title, "joint", features, Shape.JOINT, Scaling.WHITENED)
+        entry = _several(title, "joint", features, Shape.JOINT, "whitened")
         yield replace(entry, covariates=tuple(column.name for column in read))
     if left_out:
         notes.append(f"too many covariates to check {' and '.join(left_out)}")
@@ -365,7 +365,7 @@ def _crossing(a: Described, b: Described) -> list[Entry]:
         kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
         return [Entry(title, "pairs", (a.name, b.name), kernel=kernel, shape=Shape.PAIR)]
     features = _crossed(_levels(a), _levels(b))
-    whole = _several(title, "crossings", features, Shape.PAIR, Scaling.STANDARD)
+    whole = _several(title, "crossings", features, Shape.PAIR, "standard")
     return [whole, *(_check("crossed groups", *product) for product, _ in features)]
 
 

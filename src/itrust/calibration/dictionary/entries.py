@@ -6,21 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from itrust._core import InputError, listed, place_of
 from itrust.data import Everywhere, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
 from itrust.terms import Product, Shape
 
-
-class Scaling(Enum):
-    """What a check of several features does with their scales."""
-
-    STATED = "stated"  # as the entry says
-    STANDARD = "standard"  # divided by their null standard deviations
-    WHITENED = "whitened"  # turned so that they are uncorrelated under the null, with variance 1
+# Features are as the entry says, divided by their null standard deviations, or turned so that they
+# are uncorrelated under the null, with variance 1.
+Scaling = Literal["stated", "standard", "whitened"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class Entry:
     kernel: LocalKernel | None = None
     shape: Shape = Shape.KERNEL
     where: Predicate = field(default_factory=Everywhere)
-    scaling: Scaling = Scaling.STATED
+    scaling: Scaling = "stated"
 
     @property
     def rank(self) -> int | None:

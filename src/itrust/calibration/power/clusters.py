@@ -266,13 +266,18 @@ def assumed_clustering(source: Source, icc: float | None, *, careful: bool) -> C
 
 
 class ClusterNoise:
-    """What clusters do to sums along features: their variances, and how well these are known."""
+    """What clusters do to sums along features: their variances, and how well these are known.
 
-    def __init__(self, clustering: Clustering, sample: Sample, bank: Bank) -> None:
+    Some random rows, whose labels have the variances `v`, stand for all where kernels are seen.
+    """
+
+    def __init__(self, clustering: Clustering, sample: Sample, bank: Bank, v: FloatArray) -> None:
         self.ends = clustering.least_icc, clustering.icc
-        self.freedom, self.n = clustering.freedom, sample.n
+        self.freedom, self.v = clustering.freedom, v
         unit, clusters = sample.design.units, sample.design.clusters
-        self.pilot = unit[np.argsort(tickets(0, sample.n))]
+        pilot = np.unique(unit[np.argsort(tickets(0, sample.n))][: v.size], return_inverse=True)[1]
+        self.roots = csr_array((np.sqrt(v), (pilot, np.arange(v.size))), (clusters, v.size))
+        self.larger_ends = [icc * sample.n / max(v.size, 1) for icc in self.ends]
         chosen = np.arange(clusters)  # all, or some that stand for them
         if clusters > MAX_CLUSTERS:
             random = np.random.default_rng(0)
@@ -306,35 +311,20 @@ class ClusterNoise:
         alone, *both = (np.linalg.norm(scales[:, None] * part * scales) for part in parts)
         return float(max(both) / alone) if alone > 0 else 1.0
 
-    def shared(self, v: FloatArray) -> SharedNoise:
-        """What rows of a cluster share, among the first of those that stand for all."""
-        unit = np.unique(self.pilot[: v.size], return_inverse=True)[1]
-        sums = csr_array((np.sqrt(v), (unit, np.arange(v.size))))
-        return SharedNoise(v, sums, [icc * self.n / v.size for icc in self.ends])
-
-
-@dataclass(frozen=True, eq=False)
-class SharedNoise:
-    """Noise of labels of some rows, part of which rows of a cluster share."""
-
-    v: FloatArray
-    sums: csr_array
-    ends: list[float]
-
     def variance(self, shares: FloatArray) -> FloatArray:
-        """Variance of sums of shares times residuals, the larger one of both ends."""
+        """Variance of sums of shares times residuals of some rows, the larger one of both ends."""
         alone = self.v @ np.square(shares)
-        pairs = np.square(self.sums @ shares).sum(axis=0) - alone
-        return np.asarray(alone + np.max([end * pairs for end in self.ends], axis=0))
+        pairs = np.square(self.roots @ shares).sum(axis=0) - alone
+        return np.asarray(alone + np.max([end * pairs for end in self.larger_ends], axis=0))
 
-    def effect(self, matrix: FloatArray) -> float:
-        """How much larger the standard deviation of a form over pairs of rows is."""
+    def form_effect(self, matrix: FloatArray) -> float:
+        """How much larger the standard deviation of a form over pairs of these rows is."""
         pairs = matrix - np.diag(np.diagonal(matrix))
         alone = pairs * self.v
-        together = np.asarray(self.sums.T @ (self.sums @ pairs)).T - alone
+        together = np.asarray(self.roots.T @ (self.roots @ pairs)).T - alone
         size = float(np.sum(alone * alone.T))
         if not size > 0:
             return 1.0
-        forms = (alone + end * together for end in self.ends)
+        forms = (alone + end * together for end in self.larger_ends)
         sizes = [float(np.sum(form * form.T)) / size for form in forms]
         return float(np.sqrt(max(*sizes, 1.0 if self.ends[0] == 0 else 1e-12)))

@@ -199,7 +199,7 @@ class Sensitivity:
         whole = prepared.survey.source.in_memory
         self.noise = None
         if not (clustering is None or clustering.is_independent or whole is None):
-            self.noise = ClusterNoise(clustering, whole, self.bank)
+            self.noise = ClusterNoise(clustering, whole, self.bank, self.v[: self.known])
         self.freedom = math.inf if self.noise is None else self.noise.freedom
         self._find_spreads(scores)
 
@@ -232,6 +232,13 @@ class Sensitivity:
         self.p, self.weights = self.pilot.p, weights[shuffled]
         self.v = np.square(self.weights) * self.p * (1 - self.p)
         self.features = np.ascontiguousarray(self.bank.matrix(self.pilot).T, dtype=float)
+        # Kernels are known on as many rows as their matrices have room for.
+        plans = [plan for entry, plan, _ in self.prepared.kernels if entry is not None]
+        if any(plan.kernel.is_positional for plan in plans):
+            raise InputError("a precomputed matrix cannot say what other rows would show")
+        room = math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1))
+        self.known = min(self.p.size, room) if plans else 0
+        self.kernels = [plan.matrix(self.pilot.take(slice(0, self.known))) for plan in plans]
 
     def _find_critical(self, scores: Scores) -> None:
         """Values of each check at the critical score, up and down, and without skewness."""
@@ -262,19 +269,10 @@ class Sensitivity:
                 effects[check] = noise.effect(columns, scales, independent)
         spread = scores.sd[: is_single.size] * np.where(is_single, np.sqrt(effects), effects)
         diagonals = times * (bank.selector @ (self.v @ np.square(self.features)))
-        # Kernels are known on as many rows as their matrices have room for.
-        plans = [plan for entry, plan, _ in self.prepared.kernels if entry is not None]
-        if any(plan.kernel.is_positional for plan in plans):
-            raise InputError("a precomputed matrix cannot say what other rows would show")
-        room = math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1))
-        self.known = known = min(self.p.size, room) if plans else 0
-        v = self.v[:known]
-        self.kernels = [plan.matrix(self.pilot.take(slice(0, known))) for plan in plans]
-        self.shared = noise.shared(v) if noise is not None and plans else None
-        more = np.ones(len(plans))
-        if self.shared is not None:
-            more = np.array([self.shared.effect(matrix) for matrix in self.kernels])
-        traces = [self.n / known * float(np.diagonal(matrix) @ v) for matrix in self.kernels]
+        v, more = self.v[: self.known], np.ones(len(self.kernels))
+        if noise is not None:
+            more = np.array([noise.form_effect(matrix) for matrix in self.kernels])
+        traces = [self.n / v.size * float(np.diagonal(matrix) @ v) for matrix in self.kernels]
         self.effects = np.concatenate([effects, more])
         self.null_sd = np.concatenate([spread, scores.sd[is_single.size :] * more])
         self.expected = np.append(np.where(is_single, np.square(spread), diagonals), traces)
@@ -522,10 +520,10 @@ class Sensitivity:
         diagonal = traces @ np.square(moved)
         pairs = times * np.sum(moved * smoothed[rows], axis=0) - diagonal
         more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
-        if self.shared is None:
+        if self.noise is None:
             noise = self.v[: self.known] @ np.square(smoothed)
         else:
-            noise = self.shared.variance(smoothed)
+            noise = self.noise.variance(smoothed)
         noise += self.effects[check] * times * np.sum(change * np.square(smoothed[rows]), axis=0)
         value = scale**2 * more_pairs * pairs
         return self._of_quadratic(

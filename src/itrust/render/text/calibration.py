@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from itrust._core import counted, signed
 from itrust.calibration import (
-    BoundFinding,
     CalibrationResult,
-    ClassFinding,
     ClassResult,
     Detectable,
     Finding,
@@ -53,6 +51,10 @@ SIGN = "observed - predicted: the lower, the more the model overestimates"
 
 @document_of.register
 def _(finding: Finding) -> Document:
+    if finding.is_bound:
+        return Document(bound_finding_text(finding))
+    if finding.label is not None:
+        return Document(class_finding_text(finding.label, finding))
     return Document(finding_text(finding))
 
 
@@ -67,12 +69,7 @@ def finding_text(finding: Finding) -> str:
     return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
 
 
-@document_of.register
-def _(finding: BoundFinding) -> Document:
-    return Document(bound_finding_text(finding))
-
-
-def bound_finding_text(finding: BoundFinding) -> str:
+def bound_finding_text(finding: Finding) -> str:
     """What speaks against an interval null, in one sentence without a full stop.
 
     Directions are not centred where they are never negative: the sentence is about the rows that
@@ -98,11 +95,6 @@ def bound_finding_text(finding: BoundFinding) -> str:
     else:
         bias = f"{more} labels of 1 than predicted along {finding.name}"
     return f"{bias}{where}"
-
-
-@document_of.register
-def _(finding: ClassFinding) -> Document:
-    return Document(class_finding_text(finding.label, finding))
 
 
 def class_finding_text(name: object, finding: Finding) -> str:

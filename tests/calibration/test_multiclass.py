@@ -316,12 +316,12 @@ def test_contrasts_have_their_null_law():
     checks = checks_of(s, 2_999)
     table = score(checks, Bernoulli(), 2_999, 1)
     drawn = table.standardised[:, 1:]
-    pairs, vectors = drawn[table.pairs], drawn[table.vectors]
+    pairs, vectors = drawn[checks.pairs], drawn[checks.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
     np.testing.assert_allclose(pairs.std(axis=1), 1, atol=0.12)
     np.testing.assert_allclose(vectors.mean(axis=1), 0, atol=0.15)
     skewness = (pairs**3).mean(axis=1)
-    assert np.abs(skewness - table.skewness[table.pairs]).max() < 0.4
+    assert np.abs(skewness - table.skewness[checks.pairs]).max() < 0.4
     assert table.weights.sum() == pytest.approx(1)
 
 
@@ -332,13 +332,13 @@ def test_contrasts_equal_the_sums_over_rows():
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
-    names = [entry.name for entry in table.checks.contrasts.entries]
-    for at, (a, b, g) in enumerate(table.checks.law.pairs.tolist()):
+    names = [entry.name for entry in checks.contrasts.entries]
+    for at, (a, b, g) in enumerate(checks.law.pairs.tolist()):
         if names[g] == "region = south":
             p = s.p[rows]
             variance = p[:, a] + p[:, b] - (p[:, a] - p[:, b]) ** 2
             z = (e[rows, a] - e[rows, b]).sum() / np.sqrt(variance.sum())
-            found = table.standardised[table.pairs.start + at, 0]
+            found = table.standardised[checks.pairs.start + at, 0]
             assert found == pytest.approx(z, rel=1e-5)
 
 

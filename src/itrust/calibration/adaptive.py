@@ -186,7 +186,7 @@ def result_of_laws(
         checks = len(findings)
         findings = attributed(findings, prepared, scores, seed) if refused is None else ()
         findings = described(findings, whole if some is None else some)
-        if scores.impossible:  # no draw has such a label, so this outranks every score
+        if scores.tally.impossible:  # no draw has such a label, so this outranks every score
             combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
             findings = (impossible_labels(float(combined[0]), draws), *findings)
     combined.flags.writeable = scores.statistic.flags.writeable = False
@@ -204,7 +204,7 @@ def result_of_laws(
         is_adaptive=not is_alone,
         draws=draws,
         seed=seed if drawn else None,
-        impossible=scores.impossible,
+        impossible=scores.tally.impossible,
         refused=refused,
         assumption_warnings=warnings,
         notes=(*scores.notes, *([BY_CLUSTER] if by_cluster and refused is None else [])),
@@ -223,7 +223,7 @@ def facts_of_run(prepared: Prepared, scores: Scores, null: Null | None) -> dict[
         independent = whole.design.rows_are_independent and not whole.folds
     return {
         "statistic": float(scores.statistic[0]),
-        "n": scores.n,
+        "n": scores.tally.rows,
         "names": source.names,
         "kernel": prepared.main_kernel,
         "null": null,

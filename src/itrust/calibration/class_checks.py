@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +34,6 @@ from itrust.calibration.pipeline import (
     on_one_scale,
 )
 from itrust.calibration.results import TakenFor
-from itrust.calibration.tails import largest_of
 from itrust.data import Column, Extract, Pilot, Points, Rows
 from itrust.engines import (
     Engine,
@@ -45,7 +44,6 @@ from itrust.engines import (
     Products,
     Summing,
     Survey,
-    Tally,
     Work,
     available_threads,
     make_plan,
@@ -244,6 +242,23 @@ class ClassChecks:
         return sum(own.bank.width + shared for own in self.prepared)
 
     @property
+    def vectors(self) -> slice:
+        """Numbers of the checks that are functions of the covariates, all classes together."""
+        return slice(1, 1 + self.law.vectors.size)
+
+    @property
+    def classes(self) -> list[slice]:
+        """Numbers of the checks of every class."""
+        ends = self.vectors.stop + np.cumsum([0, *(own.weights.size for own in self.prepared)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @property
+    def pairs(self) -> slice:
+        """Numbers of the contrasts between two classes."""
+        first = self.classes[-1].stop
+        return slice(first, first + len(self.law.pairs))
+
+    @property
     def weights(self) -> FloatArray:
         """Of all checks: the form, vectors, those of every class, pairs."""
         of_classes = [own.weights for own in self.prepared]
@@ -269,25 +284,23 @@ class ClassChecks:
             [[False], of_vectors, *of_classes, even[law.pairs[:, :2]].all(axis=1)]
         )
 
-    def reduced(self, outcome: Outcome, block: range) -> ClassScores | Batch:
-        tally, scaled = outcome.tally, self.scaled(outcome)
+    def reduced(self, outcome: Outcome, block: range) -> Scores | Batch:
+        scaled = self.scaled(outcome)
         if block.start:
             return scaled
         singles = [own.is_single for own in self.prepared]
         together = np.zeros(1 + self.law.vectors.size, dtype=bool)
         is_single = np.concatenate([together, *singles, np.ones(len(self.law.pairs), dtype=bool)])
-        return ClassScores(
+        return Scores(
             *scaled,
             weights=self.weights,
             is_single=is_single,
-            n=tally.rows,
-            checks=self,
-            tally=tally,
+            tally=outcome.tally,
         )
 
-    def finished(self, batches: Sequence[Any]) -> ClassScores:
+    def finished(self, batches: Sequence[Any]) -> Scores:
         first, *others = batches
-        made: ClassScores = first.with_batches(others)
+        made: Scores = first.with_batches(others)
         return made
 
     def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:  # noqa: ARG002
@@ -527,55 +540,6 @@ MAX_JUDGED = 60
 CLEAR = 2.58  # null standard deviations by which each class has to be off
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClassScores(Scores):
-    """What every check of all classes shows; the statistic is of each class, (K, 1 + draws)."""
-
-    checks: ClassChecks
-    tally: Tally
-
-    @property
-    def vectors(self) -> slice:
-        """Rows of functions of the covariates, all classes together."""
-        return slice(1, 1 + self.checks.law.vectors.size)
-
-    @cached_property
-    def classes(self) -> list[slice]:
-        """Rows of every class."""
-        sizes = [own.weights.size for own in self.checks.prepared]
-        ends = self.vectors.stop + np.cumsum([0, *sizes])
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
-    @property
-    def pairs(self) -> slice:
-        """Rows of contrasts between two classes."""
-        return slice(self.classes[-1].stop, self.weights.size)
-
-    def largest(self, rows: slice) -> FloatArray:
-        """The largest score of some checks for the data and every draw, (1 + draws,)."""
-        return largest_of(self.log_tails[rows], self.log_weights[rows])
-
-    @property
-    def null_sd(self) -> float:
-        """Of the statistic of all classes together."""
-        return self.checks.joint.sd / self.tally.pair_weight
-
-    def of_class(self, k: int) -> Scores:
-        """The checks of one class as the test of one outcome has them."""
-        rows = self.classes[k]
-        return Scores(
-            self.log_tails[rows],
-            self.standardised[rows],
-            self.statistic[k],
-            self.sd[rows],
-            self.skewness[rows],
-            entries=self.checks.prepared[k].entries,
-            weights=self.weights[rows],
-            is_single=self.is_single[rows],
-            n=self.n,
-        )
-
-
 def _with_tails(
     standardised: FloatArray, sd: FloatArray, skewness: FloatArray, *, single: bool = False
 ) -> tuple[FloatArray, AnyArray, FloatArray, FloatArray]:
@@ -584,19 +548,23 @@ def _with_tails(
 
 
 def taken_for(
-    table: ClassScores, classes: Sequence[Any], adjusted: FloatArray, alone: FloatArray
+    checks: ClassChecks,
+    table: Scores,
+    classes: Sequence[Any],
+    adjusted: FloatArray,
+    alone: FloatArray,
 ) -> tuple[TakenFor, ...]:
     """What every contrast between two classes shows, the largest scores first."""
-    law, first, scores = table.checks.law, table.pairs.start, table.observed[table.pairs]
+    law, first, scores = checks.law, checks.pairs.start, table.observed[checks.pairs]
     sides = law.pairs[:, :2].copy()  # the class that is too low, and the one too high
-    swapped = table.standardised[table.pairs, 0] < 0
+    swapped = table.standardised[checks.pairs, 0] < 0
     sides[swapped] = sides[swapped, ::-1]
     order = np.argsort(-scores, kind="stable").tolist()
     judged = [number for number in order[:MAX_JUDGED] if adjusted[first + number] <= JUDGED]
-    facts = _observed(table.checks, judged, sides[judged]) if judged else []
+    facts = _observed(checks, judged, sides[judged]) if judged else []
     contrasts: list[TakenFor] = []
     for at, number in enumerate(order):
-        entry = table.checks.contrasts.entries[law.pairs[number, 2]]
+        entry = checks.contrasts.entries[law.pairs[number, 2]]
         is_trend = entry.shape is Shape.TREND
         pvalue, moved, both = float(adjusted[first + number]), float("nan"), False
         if at < len(facts):  # those that are judged come first

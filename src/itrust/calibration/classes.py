@@ -19,15 +19,15 @@ from itrust.calibration.adaptive import (
     refused_by,
 )
 from itrust.calibration.class_checks import (
-    ClassScores,
+    ClassChecks,
     Contrasts,
     prepare_classes,
     taken_for,
 )
 from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
-from itrust.calibration.pipeline import pvalues_of, score_laws
+from itrust.calibration.pipeline import Scores, pvalues_of, score_laws
 from itrust.calibration.results import TOGETHER, ClassResult, Finding, MulticlassResult
-from itrust.calibration.tails import share_above, step_down, unadjusted_pvalues
+from itrust.calibration.tails import largest_of, share_above, step_down, unadjusted_pvalues
 from itrust.data import Extract, MulticlassSample, Rows
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.nulls import Bernoulli, Copula, Null, Rademacher, RowwiseNull, carriers_of
@@ -212,7 +212,7 @@ def _by_checks(
     tables = score_laws(replace(checks, even=even), laws, draws, seed, progress)
     facts["engine"] = engine.describe(checks.survey, checks.joint)
     rows = extract.some if whole is None else whole
-    return _result(rows, source.classes, tables, seed, facts)
+    return _result(rows, source.classes, checks, tables, seed, facts)
 
 
 def _of_two(
@@ -250,14 +250,15 @@ def _of_two(
 def _result(
     some: Rows,
     names: Sequence[Any],
-    tables: Sequence[ClassScores],
+    checks: ClassChecks,
+    tables: Sequence[Scores],
     seed: int,
     facts: dict[str, Any],
 ) -> MulticlassResult:
     # The largest p-values of all laws count; what is shown is of the law that has the largest.
     pvalues = pvalues_of(tables)
     tally = tables[0].tally
-    parts = [_parts(own) for own in tables]
+    parts = [_parts(checks, own) for own in tables]
     of_parts, alone_parts = (
         np.max([by(part) for part in parts], axis=0) for by in (step_down, unadjusted_pvalues)
     )
@@ -272,21 +273,21 @@ def _result(
     impossible = impossible_labels(float(combined[0]), facts["draws"])
     classes = []
     for k, name in enumerate(names):
-        shown = () if refused else _class_findings(table, k, some, pvalues, seed)
+        shown = () if refused else _class_findings(checks, table, k, some, pvalues, seed)
         shown = (impossible, *shown) if tally.refuted[k] else shown
         value, own, p = map(float, (table.statistic[k, 0], alone_parts[1 + k], of_parts[1 + k]))
         classes.append(ClassResult(name, int(tally.positives[k]), value, own, p, shown))
     numbers = statistic, float(alone_parts[0]), float(of_parts[0])
-    shown = () if refused else _together_findings(table, *pvalues)
-    facts["notes"] += _pair_notes(table.checks.contrasts, names)
+    shown = () if refused else _together_findings(checks, table, *pvalues)
+    facts["notes"] += _pair_notes(checks.contrasts, names)
     return MulticlassResult(
         statistic=statistic,
-        null_sd=table.null_sd,
+        null_sd=checks.joint.sd / tally.pair_weight,
         score=float(combined[0]),
         null_distribution=combined[1:],
         together=ClassResult(TOGETHER, tally.rows, *numbers, shown),
         classes=tuple(classes),
-        pairs=() if refused else taken_for(table, names, *pvalues),
+        pairs=() if refused else taken_for(checks, table, names, *pvalues),
         n=tally.rows,
         impossible=tally.impossible,
         checks=table.weights.size,
@@ -294,12 +295,12 @@ def _result(
     )
 
 
-def _parts(table: ClassScores) -> FloatArray:
+def _parts(checks: ClassChecks, table: Scores) -> FloatArray:
     """The largest scores of all together, of every class, and of pairs, (K + 2, 1 + draws)."""
-    refuted, rows = table.tally.refuted, [slice(0, table.vectors.stop), *table.classes]
-    if table.pairs.start < table.pairs.stop:
-        rows.append(table.pairs)
-    scores = np.vstack([table.largest(own) for own in rows])
+    refuted, rows = table.tally.refuted, [slice(0, checks.vectors.stop), *checks.classes]
+    if checks.law.pairs.size:
+        rows.append(checks.pairs)
+    scores = np.vstack([largest_of(table.log_tails[own], table.log_weights[own]) for own in rows])
     lowest = float(scores[np.isfinite(scores)].min())
     scores = np.where(np.isfinite(scores), scores, lowest)  # a class that cannot vary shows nothing
     # No draw has a label that was called impossible, so it outranks every score.
@@ -309,23 +310,37 @@ def _parts(table: ClassScores) -> FloatArray:
 
 
 def _class_findings(
-    table: ClassScores, k: int, some: Rows, pvalues: tuple[FloatArray, FloatArray], seed: int
+    checks: ClassChecks,
+    table: Scores,
+    k: int,
+    some: Rows,
+    pvalues: tuple[FloatArray, FloatArray],
+    seed: int,
 ) -> tuple[Finding, ...]:
     """What the checks of one class show, adjusted for all checks."""
-    rows, scores = table.classes[k], table.of_class(k)
+    rows, prepared = checks.classes[k], checks.prepared[k]
+    scores = replace(
+        table,
+        log_tails=table.log_tails[rows],
+        standardised=table.standardised[rows],
+        statistic=table.statistic[k],
+        entries=prepared.entries,
+        weights=table.weights[rows],
+        is_single=table.is_single[rows],
+    )
     adjusted, alone = pvalues
     findings = findings_of(scores, (adjusted[rows], alone[rows]))
     if not findings or min(finding.pvalue for finding in findings) > SHOWS:
         return findings
-    findings = attributed(findings, table.checks.prepared[k], scores, seed)
+    findings = attributed(findings, prepared, scores, seed)
     return described(findings, some.outcome(k))
 
 
 def _together_findings(
-    table: ClassScores, adjusted: FloatArray, alone: FloatArray
+    checks: ClassChecks, table: Scores, adjusted: FloatArray, alone: FloatArray
 ) -> tuple[Finding, ...]:
     """Along which functions of the covariates the shares of all classes are off."""
-    entries = [table.checks.contrasts.entries[g] for g in table.checks.law.vectors.tolist()]
+    entries = [checks.contrasts.entries[g] for g in checks.law.vectors.tolist()]
     findings = [
         Finding(
             **entry.about | {"name": f"{entry.name}, all classes"},
@@ -336,7 +351,7 @@ def _together_findings(
             unadjusted_pvalue=float(alone[at]),
             pvalue=float(adjusted[at]),
         )
-        for at, entry in enumerate(entries, start=table.vectors.start)
+        for at, entry in enumerate(entries, start=checks.vectors.start)
     ]
     return tuple(sorted(findings, key=lambda finding: -finding.score))
 

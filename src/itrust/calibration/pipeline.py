@@ -43,6 +43,7 @@ from itrust.engines import (
     Plan,
     Purpose,
     Survey,
+    Tally,
     Work,
     finite,
     run_together,
@@ -167,8 +168,7 @@ class Prepared:
             entries=self.entries,
             weights=self.weights,
             is_single=self.is_single,
-            n=tally.rows,
-            impossible=tally.impossible,
+            tally=tally,
             tail=tail,
             engine=self.engine.describe(survey, self.plans[self.main]),
             certificate=main.certificate(outcome.pair_weight),
@@ -303,8 +303,7 @@ class Scores:
     entries: tuple[Entry, ...] = ()
     weights: FloatArray
     is_single: BoolArray
-    n: int
-    impossible: int = 0
+    tally: Tally
     tail: float | None = None
     engine: str = ""
     certificate: Certificate | None = None

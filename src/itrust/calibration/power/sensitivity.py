@@ -193,7 +193,7 @@ class Sensitivity:
         if scores is None:
             scores = score(prepared, Bernoulli(), draws, seed)
         self.critical = float(np.sort(scores.combined[1:])[-allowed])
-        self.bank, self.n = prepared.bank, scores.n
+        self.bank, self.n = prepared.bank, scores.tally.rows
         self._choose_rows()
         self._find_critical(scores)
         whole = prepared.survey.source.in_memory

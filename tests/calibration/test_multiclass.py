@@ -428,7 +428,7 @@ def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
     rows = in_clusters()
     checks = checks_of(rows, 20).for_null(Rademacher())
     drawing = Drawing(Rademacher(), range(20), 3)
-    sums = Auto().run(checks.survey, [], drawing, [checks.contrasts]).works[0][0]
+    sums = Auto().run(checks.survey, [], drawing, [checks.contrasts]).works[0]
     signs = 1 - 2 * Rademacher().flips(rows.outcome(0), range(20), 3).astype(float)
     assert (signs[0::4] == signs[3::4]).all()
     e = np.eye(3)[rows.codes] - rows.p

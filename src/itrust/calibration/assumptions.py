@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
-from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -251,26 +250,18 @@ def dependence(whole: ResidualRows, runs: ResidualRows | None = None) -> Depende
     return None if correlation is None else Dependence("order", correlation)
 
 
-class _Grouping(NamedTuple):
-    """Rows and the number of their units, with the columns that name these.
-
-    A unit that is a value of (p, x) (`in_x`) may have a bias of its own, which the test is about,
-    so more must agree before it is taken for one.
-    """
-
-    numbers: IntArray
-    codes: IntArray
-    names: tuple[str, ...] = ()
-    is_date: bool = False
-    in_x: bool = False
+# Rows and the number of their units, the columns that name these, and the correlation that it takes
+# to be one of units; None where it depends on their size. A value of (p, x) may have a bias of its
+# own, which the test is about, so more must agree before it is taken for a unit.
+_Grouping = tuple[IntArray, IntArray, tuple[str, ...], float | None]
 
 
 def _by_column(whole: ResidualRows) -> Iterator[_Grouping]:
     """Columns without a role, then covariates."""
     for units in whole.sample.units:
-        yield _Grouping(units.rows, units.codes, (units.name,), is_date=units.is_date)
+        yield units.rows, units.codes, (units.name,), MODERATE if units.is_date else None
     for column, codes in zip(whole.columns[1:], whole.codes[1:], strict=True):
-        yield _Grouping(whole.numbers, codes, (column.name,), in_x=True)
+        yield whole.numbers, codes, (column.name,), STRONG
 
 
 def _by_pair(sample: Sample) -> Iterator[_Grouping]:
@@ -279,7 +270,7 @@ def _by_pair(sample: Sample) -> Iterator[_Grouping]:
     for one, other in combinations(whole, 2):
         both = one.codes.astype(np.int64) * (int(other.codes.max()) + 1) + other.codes
         codes = np.unique(both, return_inverse=True)[1]
-        yield _Grouping(one.rows, codes, (one.name, other.name))
+        yield one.rows, codes, (one.name, other.name), None
 
 
 def _by_likeness(whole: ResidualRows) -> Iterator[_Grouping]:
@@ -287,26 +278,27 @@ def _by_likeness(whole: ResidualRows) -> Iterator[_Grouping]:
     numbers = [c for x, c in zip(whole.columns, whole.codes, strict=True) if not x.is_category][1:]
     finest = max((int(codes.max()) + 1 for codes in numbers), default=0)
     by_levels = len(whole.codes) > 1 and finest <= (whole.cells.max() + 1) / 2  # few values each
-    yield _Grouping(whole.numbers, whole.cells, in_x=by_levels)
+    yield whole.numbers, whole.cells, (), STRONG if by_levels else None
     if len(whole.codes) > 1:
-        yield _Grouping(whole.numbers, whole.crossed(whole.codes[1:]), in_x=True)
+        yield whole.numbers, whole.crossed(whole.codes[1:]), (), STRONG
     grid = tuple(
         codes if column.is_category else np.floor(place * GRID).astype(np.int64)
         for column, codes, place in zip(whole.columns, whole.codes, whole.places.T, strict=True)
     )
-    yield _Grouping(whole.numbers, whole.crossed(grid), in_x=True)
+    yield whole.numbers, whole.crossed(grid), (), STRONG
     if whole.numbers.size == whole.sample.n:
         jumps = np.abs(np.diff(whole.places[:, 0])) > NEAR
-        yield _Grouping(whole.numbers, np.cumsum(np.r_[0, jumps]), in_x=True)
+        yield whole.numbers, np.cumsum(np.r_[0, jumps]), (), STRONG
 
 
 def _agreement(whole: ResidualRows, units: _Grouping) -> Dependence | None:
     """What rows of one unit have in common, if it is clear and more than neighbours have."""
-    codes, same = units.codes, np.array_equal(units.numbers, whole.numbers)
+    numbers, codes, names, needed = units
+    same = np.array_equal(numbers, whole.numbers)
     count = int(np.count_nonzero(np.bincount(codes) >= 2))
     if count < FEW_UNITS:
         return None
-    rows = whole if same else ResidualRows(whole.sample, units.numbers)
+    rows = whole if same else ResidualRows(whole.sample, numbers)
     before = UnitSums(rows.residuals - rows.residuals.mean(), codes, rows.variances)
     if not before.is_clear or before.correlation < MODERATE:
         return None  # a bias that is taken off would only have added to it
@@ -318,17 +310,12 @@ def _agreement(whole: ResidualRows, units: _Grouping) -> Dependence | None:
     other = one + np.tile(np.arange(1, 1 + NEIGHBOURS), count)
     next_ones = one[other < count], other[other < count]
     excess = min(sums.excess(*next_ones), sums.excess(*_nearest(rows, codes)))
-    needed = LARGER  # groups with a bias of their own are below
-    if count < MIN_UNITS:
-        needed = VERY_STRONG
-    elif units.in_x:
-        needed = STRONG
-    elif units.is_date or np.median(sums.size) <= SMALL_UNIT:
-        needed = MODERATE
-    if excess < needed:
+    if needed is None:  # groups with a bias of their own are below
+        needed = MODERATE if np.median(sums.size) <= SMALL_UNIT else LARGER
+    if excess < (VERY_STRONG if count < MIN_UNITS else needed):
         return None
-    kind = "column" if units.names else "alike"
-    return Dependence(kind, excess, int(sums.size.sum()), count, units.names)
+    kind = "column" if names else "alike"
+    return Dependence(kind, excess, int(sums.size.sum()), count, names)
 
 
 class UnitSums:

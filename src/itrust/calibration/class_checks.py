@@ -10,7 +10,6 @@ their draws, so the largest of them has an exact p-value, and step-down adjusts 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -70,47 +69,11 @@ Moments = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Block = tuple[IntArray | slice, int, AnyArray]  # rows, number of the block, features (r, rows)
 
 
-class SharedWork(Work):
-    """Residuals of every class along features that all classes share.
-
-    Its sums are forms (K, r, columns) and diagonals (K, columns).
-    """
-
-    outcome = None
-    ranks: tuple[int, ...]
-    with_diagonals: bool = True
-
-    @abstractmethod
-    def blocks(self, rows: Rows) -> list[Block]:
-        """Features of some rows, block by block."""
-
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
-        """Start on a chunk: features are computed once for all classes."""
-        ends, classes = np.cumsum([0, *self.ranks]), chunk.predictions.shape[1]
-        forms, diagonals = np.zeros((classes, ends[-1], columns)), np.zeros((classes, columns))
-        blocks = []
-        for rows, number, features in self.blocks(chunk):
-            weighted = features * weights[rows].astype(features.dtype)
-            squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
-            place = slice(ends[number], ends[number + 1])
-            blocks.append((rows, place, weighted, squares[:, : int(self.with_diagonals)]))
-
-        def targets(k: int, outcome: Rows) -> list[tuple[Products, AnyArray, AnyArray]]:
-            """Where what a class adds belongs."""
-            return [
-                (
-                    Products(features.T, squares, outcome.p[own], own),
-                    forms[k, place],
-                    diagonals[k : k + squares.shape[1]],
-                )
-                for own, place, features, squares in blocks
-            ]
-
-        return Summing(targets, lambda: (forms, diagonals))
+Target = tuple[Products, AnyArray, AnyArray]
 
 
 @dataclass(frozen=True, eq=False)
-class JointForm(SharedWork):
+class JointForm(Work):
     """One kernel on all probabilities and covariates, as features that all classes share."""
 
     kernel: LocalKernel
@@ -121,9 +84,11 @@ class JointForm(SharedWork):
     dtype: DTypeLike = np.float64
     sd: float = 0.0
     skewness: float = 0.0
+    outcome = None
 
     @property
-    def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
+    def ranks(self) -> tuple[int, ...]:
+        """Number of features of each block."""
         if self.plan is None:
             return (0 if self.whole is None else len(self.whole),)
         return tuple(self.plan.ranks)
@@ -144,9 +109,32 @@ class JointForm(SharedWork):
         found = self.plan.features(joint_points(rows, self.names))
         return [(own, number, values.astype(self.dtype)) for own, number, values in found]
 
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
+        """Start on a chunk, for forms (K, r, columns) and diagonals (K, columns)."""
+        ends, classes = np.cumsum([0, *self.ranks]), chunk.predictions.shape[1]
+        forms, diagonals = np.zeros((classes, ends[-1], columns)), np.zeros((classes, columns))
+        blocks = []
+        for rows, number, features in self.blocks(chunk):
+            weighted = features * weights[rows].astype(features.dtype)
+            squares = np.einsum("ri,ri->i", weighted, weighted)[:, None]
+            blocks.append((rows, slice(ends[number], ends[number + 1]), weighted, squares))
+
+        def targets(k: int, outcome: Rows) -> list[Target]:
+            """Where what a class adds belongs; features are computed once for all."""
+            return [
+                (
+                    Products(features.T, squares, outcome.p[own], own),
+                    forms[k, place],
+                    diagonals[k : k + 1],
+                )
+                for own, place, features, squares in blocks
+            ]
+
+        return Summing(targets, lambda: (forms, diagonals))
+
 
 @dataclass(frozen=True, eq=False)
-class Contrasts(SharedWork):
+class Contrasts(Work):
     """Functions of the covariates that contrasts between classes are summed along."""
 
     entries: tuple[Entry, ...]
@@ -155,26 +143,25 @@ class Contrasts(SharedWork):
     left_out: int
     unit: float
     dtype: DTypeLike = np.float64
-    with_diagonals = False
-
-    @property
-    def ranks(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Number of functions."""
-        return (len(self.entries),)
+    outcome = None
 
     @property
     def is_trend(self) -> AnyArray:
         """Whether a feature is judged beside the overall level, (g,)."""
         return np.array([entry.shape is Shape.TREND for entry in self.entries])
 
-    def some(self, chosen: Sequence[int]) -> Contrasts:
-        """Some of the features alone, in this order."""
-        entries = tuple(self.entries[g] for g in chosen)
-        return replace(self, entries=entries, features=self.features.take(chosen))
+    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> Summing:
+        """Start on a chunk, for forms (K, g, columns)."""
+        features = self.features.matrix(chunk.points, self.dtype)
+        weighted = features * weights.astype(features.dtype)
+        forms = np.zeros((chunk.predictions.shape[1], len(features), columns))
+        none = np.empty((chunk.n, 0), dtype=features.dtype)
 
-    def blocks(self, rows: Rows) -> list[Block]:
-        """Features of some rows, in one block."""
-        return [(slice(None), 0, self.features.matrix(rows.points, self.dtype))]
+        def targets(k: int, outcome: Rows) -> list[Target]:
+            """Where what a class adds belongs."""
+            return [(Products(weighted.T, none, outcome.p), forms[k], forms[k, :0])]
+
+        return Summing(targets, lambda: forms)
 
     def moments(self, rows: Rows, w: FloatArray) -> Moments:
         """What some rows add to the null law of contrasts."""
@@ -305,7 +292,7 @@ class ClassChecks:
 
     def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:  # noqa: ARG002
         """One batch on the scale of independent rows: the form, vectors, classes, pairs."""
-        law, (*banks, (forms, diagonals), (sums, _)) = self.law, outcome.works
+        law, (*banks, (forms, diagonals), sums) = self.law, outcome.works
         over_pairs = np.square(forms).sum(axis=1) - diagonals
         total, sd = over_pairs.sum(axis=0), np.array([self.joint.sd])
         form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
@@ -598,8 +585,8 @@ def _observed(checks: ClassChecks, judged: Sequence[int], sides: IntArray) -> li
     functions, places = np.unique(checks.law.pairs[judged, 2], return_inverse=True)
     whole = checks.survey.source.in_memory
     clusters = None if whole is None or whole.cluster is None else int(whole.cluster.max()) + 1
-    contrasts, levels = checks.contrasts.some(functions.tolist()), checks.law.level[judged]
-    summing = partial(_pair_sums, contrasts, sides, places, levels, clusters)
+    features, levels = checks.contrasts.features.take(functions.tolist()), checks.law.level[judged]
+    summing = partial(_pair_sums, features, sides, places, levels, clusters)
     work = rowwise_work(summing, checks.joint.unit, None)
     sums: tuple[FloatArray, ...] = checks.engine.run(checks.survey, [], None, [work]).works[0]
     of_sides, variances, contrast, squares, mass, plain = sums
@@ -619,7 +606,7 @@ def _ratio(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _pair_sums(
-    contrasts: Contrasts,
+    features: Features,
     sides: IntArray,
     places: IntArray,
     levels: FloatArray,
@@ -632,7 +619,7 @@ def _pair_sums(
     Sums of `phi e` and `phi^2 p (1 - p)` for both classes, (m, 2), of the contrast and its squares,
     by clusters where there are any; and of the function as it is, alone and times both residuals.
     """
-    plain = (contrasts.features.matrix(rows.points) * w)[places]  # (m, n)
+    plain = (features.matrix(rows.points) * w)[places]  # (m, n)
     phi = plain - levels[:, None] * w
     e, p = rows.residuals[:, sides], rows.predictions[:, sides]  # (n, m, 2)
     parts = phi * (e[..., 0] - e[..., 1]).T

@@ -433,7 +433,9 @@ class _Trial:
             self.told.append(best)
             if len(self.told) == MAX_TOLD:
                 break
-            left = [c for c in left if not _says_more(c, best)]
+            if best.covariates and best.finding.family != "with prediction":
+                # What reads it and more will not be told.
+                left = [c for c in left if not best.covariates < c.covariates]
         self._share()
         return self
 
@@ -483,6 +485,7 @@ class _Trial:
             if self.pvalues[lead.finding.name] > TELLING:
                 continue
             before = self.told[:at]
+            beside = self._beside(lead, before)
             rivals = [
                 c
                 for c in self.rivals[lead.finding.name]
@@ -492,24 +495,13 @@ class _Trial:
             names = [
                 name
                 for rival in rivals
-                if not self._stands(lead, rival, before)
+                if not self._is_striking(lead, [*beside, *self._functions(rival, lead.covariates)])
                 for name in sorted(rival.covariates) or [PREDICTION]
             ]
             if names:
                 self.shared[lead.finding.name] = tuple(dict.fromkeys(names))
 
-    def _stands(self, lead: _Candidate, rival: _Candidate, before: Sequence[_Candidate]) -> bool:
-        """Whether a finding holds beside a rival."""
-        others = [*self._beside(lead, before), *self._functions(rival, lead.covariates)]
-        return self._is_striking(lead, others)
-
     def _is_striking(self, candidate: _Candidate, others: Iterable[int]) -> bool:
         """Whether a check shows something beside others, as if it were the only one."""
         tails = self.flips.log_tails(candidate.number, others)
         return float(unadjusted_pvalues(tails[None])[0]) <= TELLING
-
-
-def _says_more(pair: _Candidate, told: _Candidate) -> bool:
-    """Whether a check reads what was told and more, so that it will not be told."""
-    alone = told.finding.family != "with prediction"
-    return bool(alone and told.covariates and told.covariates < pair.covariates)

@@ -373,26 +373,19 @@ class CalibrationResult(WithFindings, WithRun):
                 f"rounded to 0 or 1, as forests give them, need smoothing first)"
             )
         if self.certificate and self.certificate.bound > ROUGH:
+            what = "check of all covariates together" if self.is_adaptive else "kernel"
             said.append(
-                f"{self._approximated} could not be approximated well: p-values hold, but a bias "
+                f"the {what} could not be approximated well: p-values hold, but a bias "
                 f"that it alone would see may be missed (in Python engine=Tiles() computes it in "
                 f"full, which takes long for many rows; fewer covariates are easier)"
             )
-        if self._is_degenerate:
+        drawn = self.null_distribution
+        if drawn is not None and np.ptp(drawn) <= self._tie:
             said.append(
                 "no draw differs from another: the kernel compares no rows whose labels could "
                 "vary, so this test cannot detect anything and its p-value says nothing"
             )
         return tuple(said)
-
-    @property
-    def _approximated(self) -> str:
-        return "the check of all covariates together" if self.is_adaptive else "the kernel"
-
-    @property
-    def _is_degenerate(self) -> bool:
-        drawn = self.null_distribution
-        return drawn is not None and bool(np.ptp(drawn) <= self._tie)
 
     def null_summary(self) -> dict[str, float] | None:
         """Give the spread of KLCE^2 under the null.

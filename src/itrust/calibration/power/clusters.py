@@ -99,11 +99,6 @@ class Clustering(WithFacts):
     design_effect: float
     correlation: IntraClusterCorrelation | None = None
 
-    @property
-    def is_independent(self) -> bool:
-        """Whether it was stated that labels of a cluster are independent."""
-        return self.icc == 0 and self.correlation is None
-
 
 def intra_cluster_correlation(
     sample: Sample, *, confidence: float = 0.95

@@ -198,7 +198,8 @@ class Sensitivity:
         self._find_critical(scores)
         whole = prepared.survey.source.in_memory
         self.noise = None
-        if not (clustering is None or clustering.is_independent or whole is None):
+        stated = clustering is not None and clustering.icc == 0 and clustering.correlation is None
+        if not (clustering is None or stated or whole is None):  # that labels are independent
             self.noise = ClusterNoise(clustering, whole, self.bank, self.v[: self.known])
         self.freedom = math.inf if self.noise is None else self.noise.freedom
         self._find_spreads(scores)

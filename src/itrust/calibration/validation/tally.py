@@ -62,7 +62,7 @@ class Partition:
         """Cut predictions into ten groups of the same weight, and at round thresholds."""
         given = None if thresholds is None else _checked_cuts(thresholds, "thresholds")
         return cls(
-            edges_of(source),
+            EqualMass(GROUPS).inner_edges(source),  # as the reliability curve of an audit
             _thresholds_of(source) if given is None else given,
             np.zeros(0) if cuts is None else _checked_cuts(cuts, "cuts"),
             grades,
@@ -111,11 +111,6 @@ class Partition:
         places, cell = np.unique(self.cells(rows.p), return_inverse=True)
         sums = Sums.of(cell, places.size, rows.y, rows.p, w)
         return TallySums(places, sums, self.graded(rows, w), CELLS + self.borders.size)
-
-
-def edges_of(source: Sample | Scan) -> FloatArray:
-    """Cut predictions into ten groups of the same weight, as the reliability curve of an audit."""
-    return EqualMass(GROUPS).inner_edges(source)
 
 
 def _thresholds_of(source: Sample | Scan) -> FloatArray:

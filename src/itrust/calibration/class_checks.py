@@ -29,6 +29,7 @@ from itrust.calibration.pipeline import (
     Batch,
     Prepared,
     Scores,
+    joined,
     log_tails_of,
     on_one_scale,
 )
@@ -286,9 +287,7 @@ class ClassChecks:
         )
 
     def finished(self, batches: Sequence[Any]) -> Scores:
-        first, *others = batches
-        made: Scores = first.with_batches(others)
-        return made
+        return joined(batches)
 
     def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:  # noqa: ARG002
         """One batch on the scale of independent rows: the form, vectors, classes, pairs."""

@@ -176,9 +176,7 @@ class Prepared:
         )
 
     def finished(self, batches: Sequence[Any]) -> Scores:
-        first, *others = batches
-        made: Scores = first.with_batches(others)
-        return made
+        return joined(batches)
 
 
 def prepare(
@@ -330,18 +328,6 @@ class Scores:
             return np.zeros(self.log_tails.shape[1])
         return largest_of(self.log_tails, self.log_weights)
 
-    def with_batches(self, batches: Sequence[Batch]) -> Self:
-        """The same with the draws of more batches; the law of this one holds for all."""
-        if not batches:
-            return self
-        joined: dict[str, Any] = {
-            name: np.concatenate(
-                [getattr(self, name), *(own[at][..., 1:] for own in batches)], axis=-1
-            )
-            for at, name in enumerate(("log_tails", "standardised", "statistic"))
-        }
-        return replace(self, **joined)
-
     def on_scale_of(self, others: Batch, is_symmetric: BoolArray, *, keeps_residuals: bool) -> Self:
         """The same checks on the scale of draws, where no closed form has their moments.
 
@@ -369,6 +355,18 @@ class Scores:
             sd=self.sd * sd[:, 0],
             skewness=skewness[:, 0],
         )
+
+
+def joined(batches: Sequence[Any]) -> Scores:
+    """The scores of the first batch with the draws of the others; its law holds for all."""
+    first, *others = batches
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(first, name), *(own[at][..., 1:] for own in others)], axis=-1)
+        for at, name in enumerate(("log_tails", "standardised", "statistic"))
+        if others
+    }
+    made: Scores = replace(first, **parts)
+    return made
 
 
 def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, softmax
@@ -100,7 +101,7 @@ def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Sim
     return Simulated(Sample(random.random(n) < truth, model, x), truth)
 
 
-def calibrated(x: object, p: FloatArray, rng: Rng = None, **columns: object) -> Simulated:
+def calibrated(x: object, p: FloatArray, rng: Rng = None, **columns: Any) -> Simulated:
     """Draw labels from the predictions themselves: a model that is calibrated everywhere.
 
     Parameters

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from itrust._core import (
     Array,
     ByName,
-    Extended,
     InputError,
     ListOf,
     ListWith,
@@ -53,7 +52,11 @@ class Line:
     ends: tuple[float, ...]
 
 
-POINT = Record.of(Point, x=Extended(), before=Maybe(Record.of(Point, x=Extended(), before=Whole())))
+POINT = Record.of(
+    Point,
+    x=Number(infinite=True),
+    before=Maybe(Record.of(Point, x=Number(infinite=True), before=Whole())),
+)
 FIGURE = OneKind({"point": POINT, "line": Record.of(Line)})
 
 
@@ -61,7 +64,7 @@ FIGURE = OneKind({"point": POINT, "line": Record.of(Line)})
     ("shape", "value"),
     [
         (Number(), 0.1),
-        (Extended(), -math.inf),
+        (Number(infinite=True), -math.inf),
         (SavedLevel(), dt.date(2026, 1, 31)),
         (SavedLevel(), dt.datetime(2026, 1, 31, 6)),
         (Maybe(Text()), None),

@@ -383,7 +383,7 @@ def test_notes_say_what_is_odd():
     hard = Sample([0, 1, 2], np.eye(3), {"k": [1, 1, 1]})
     assert hard.notes[0].startswith("every p is 0 or 1")
     assert hard.notes[1] == "'k' has the one value 1.0 in every row"
-    assert hard.impossible == 0
+    assert hard.impossible.size == 0
 
 
 def test_a_sample_describes_itself():

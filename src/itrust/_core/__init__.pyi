@@ -21,7 +21,6 @@ from itrust._core.codec import WHOLE_LEVELS as WHOLE_LEVELS
 from itrust._core.codec import Array as Array
 from itrust._core.codec import ByName as ByName
 from itrust._core.codec import EntryShape as EntryShape
-from itrust._core.codec import Extended as Extended
 from itrust._core.codec import Flag as Flag
 from itrust._core.codec import JSONRecord as JSONRecord
 from itrust._core.codec import ListOf as ListOf

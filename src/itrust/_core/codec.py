@@ -102,14 +102,20 @@ def _found(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Number(EntryShape):
-    """A finite number from `low` to `high`; `above` leaves out `low` itself."""
+    """A finite number from `low` to `high`; `above` leaves out `low` itself.
+
+    Where it may be `infinite`, a word stands for that, which JSON lacks.
+    """
 
     low: float = -LARGEST
     high: float = LARGEST
     above: bool = False
+    infinite: bool = False
 
     def read(self, value: Any, place: str) -> float:
         """Give a float."""
+        if self.infinite and value in [*INFINITE]:
+            return INFINITE[value]
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(place, "a number", value)
         number = math.inf if abs(value) > LARGEST_FLOAT else float(value)
@@ -117,6 +123,11 @@ class Number(EntryShape):
         if not (fits and number <= self.high):
             _refuse(place, self.wanted, value)
         return number
+
+    def write(self, value: float) -> float | str:
+        """Give the number, or the word for an infinite one."""
+        words = INFINITE.items() if self.infinite else ()
+        return next((word for word, number in words if value == number), value)
 
     @property
     def wanted(self) -> str:
@@ -128,19 +139,6 @@ class Number(EntryShape):
         if self.low > -LARGEST:
             return f"a finite number {'above' if self.above else 'of at least'} {self.low:g}"
         return "a finite number"
-
-
-@dataclass(frozen=True)
-class Extended(Number):
-    """A number, or a word for an infinite one, which JSON lacks."""
-
-    def read(self, value: Any, place: str) -> float:
-        """Give a float."""
-        return INFINITE[value] if value in [*INFINITE] else super().read(value, place)
-
-    def write(self, value: float) -> float | str:
-        """Give the number or the word."""
-        return next((word for word, number in INFINITE.items() if value == number), value)
 
 
 @dataclass(frozen=True)

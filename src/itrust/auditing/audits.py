@@ -66,11 +66,9 @@ from itrust.calibration import (
 )
 from itrust.data import (
     DESIGN_ROWS,
-    Classifier,
     Covariates,
     Extract,
     MissingRule,
-    MulticlassSample,
     Population,
     Sample,
     Scan,
@@ -551,7 +549,7 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
 
 
 def audit(
-    sample: Sample | Scan | Classifier | MulticlassSample,
+    sample: Any,
     X: object = None,
     y: object = None,
     *,

@@ -151,7 +151,7 @@ def at_hand(population: object, names: Sequence[str]) -> Pilot:
     if isinstance(population, Scan) and not population.several:
         shared = [name for name in names if name in population.names]
         return population.without_label().with_names(shared).pilot(AT_HAND)
-    if not isinstance(population, Population):
+    if not isinstance(population, Population) or population.several:
         problem = f"{{argument}} must be a Population(p, x), not a {type(population).__name__}"
         raise InputError(problem, argument="population", value=population)
     n = population.n

@@ -415,7 +415,7 @@ def _own_points(redraws: Redraws, sample: Sample) -> tuple[Points, IntArray]:
 
 
 def _points_of(other: object, sample: Sample) -> Points:
-    if not isinstance(other, Sample | Population):
+    if not isinstance(other, Sample | Population) or other.several:
         kind = f"not a {type(other).__name__}"
         problem = f"{{argument}} must be a Sample or, without labels, a Population(p, x), {kind}"
         raise InputError(problem, argument="points", value=other)

@@ -54,7 +54,7 @@ def rows_to_score(
 
     The latter have no covariates, and one row will do.
     """
-    if not (isinstance(y_true, Sample) or is_binary_scan(y_true)):
+    if not (isinstance(y_true, Sample) or is_binary_scan(y_true)) or y_true.several:
         with in_their_words():
             return _read_arrays(y_true, y_prob, sample_weight, pos_label)
     given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}

@@ -138,6 +138,19 @@ def _evaluated(
 
 
 @overload
+def klce_test(  # type: ignore[overload-overlap]
+    sample: MulticlassSample,
+    kernel: None = None,
+    null: Null | None = None,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: EngineChoice = "auto",
+    *,
+    progress: bool | None = None,
+) -> MulticlassResult: ...
+
+
+@overload
 def klce_test(
     sample: Sample | Scan,
     kernel: LocalKernel | Checks | None = None,
@@ -150,21 +163,8 @@ def klce_test(
 ) -> CalibrationResult: ...
 
 
-@overload
 def klce_test(
-    sample: MulticlassSample,
-    kernel: None = None,
-    null: Null | None = None,
-    draws: int = 999,
-    rng: Rng = None,
-    engine: EngineChoice = "auto",
-    *,
-    progress: bool | None = None,
-) -> MulticlassResult: ...
-
-
-def klce_test(
-    sample: Sample | Scan | MulticlassSample,
+    sample: Sample | Scan,
     kernel: LocalKernel | Checks | None = None,
     null: Null | None = None,
     draws: int = 999,
@@ -228,5 +228,5 @@ def klce_test(
         return multiclass_test(sample, null, draws, rng, engine, progress=progress)  # type: ignore[arg-type]
     settings: dict[str, Any] = {"draws": draws, "rng": rng, "engine": engine, "progress": progress}
     if isinstance(null, IntervalNull):
-        return interval_test(sample, kernel, null, **settings)  # type: ignore[arg-type]
-    return prepared_test(sample, kernel, null, **settings).result  # type: ignore[arg-type]
+        return interval_test(sample, kernel, null, **settings)
+    return prepared_test(sample, kernel, null, **settings).result

@@ -212,7 +212,7 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
                 raise refused(stem, "{file} is gzipped twice; unpack it once")
             kind = format_of_bytes(head)
             place = folder / f"{stem}{kind.endings[0]}"
-            if not is_packed or kind.may_be_gzipped:
+            if not is_packed or kind.is_text:
                 return spooled.rename(f"{place}.gz" if is_packed else place)
             source.seek(0)
             with place.open("wb") as file:

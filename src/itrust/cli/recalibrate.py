@@ -19,7 +19,7 @@ from itrust.data import FORMATS, class_columns, names_several
 
 ENDINGS = (
     *(known.endings[0] for known in FORMATS if known.is_written),
-    *(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped),
+    *(f"{known.endings[0]}.gz" for known in FORMATS if known.is_text),
 )
 # Of no use once all is learned.
 FITTING = (

@@ -35,7 +35,6 @@ from itrust.data.encoding import frame_columns as frame_columns
 from itrust.data.encoding import is_frame as is_frame
 from itrust.data.encoding import names_of_frame as names_of_frame
 from itrust.data.encoding import same_length as same_length
-from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
 from itrust.data.file_set import FileSet as FileSet

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -46,14 +46,6 @@ FOLDS_NOTE = (
     "folds: what is judged is how the model is made, and the p-value is approximate"
 )
 Covariates = str | int | Sequence[str | int] | Mapping[str, object] | object
-
-
-@runtime_checkable
-class Classifier(Protocol):
-    """Anything that gives probabilities as scikit-learn's classifiers do."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities, one column for each of `classes_`."""
 
 
 def is_model(value: object) -> bool:

@@ -19,16 +19,15 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from itrust._core import Code, InputError, IntArray, counted
-from itrust.data.encoding import Kinds, all_labelled, decoded, kind_of
+from itrust.data.encoding import Kinds, all_labelled, kind_of
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
+    SHARE,
     FilePart,
     Format,
-    Room,
     TextForm,
     ending_of,
     format_of,
@@ -36,6 +35,8 @@ from itrust.data.formats import (
     reading,
     refuse_lack_of,
     refused,
+    room_for,
+    room_left,
     split_table,
 )
 
@@ -49,71 +50,45 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 RESIZED = "{file} {verb} from {before} to {now} bytes since it was first looked at"
 TOUCHED = "{file} was written or touched since it was first looked at (its time of change differs)"
 VANISHED = "{file} has vanished since it was first looked at"
-APPEARED = "{file} has appeared in {location} since the other files were first looked at"
 CURE = Code(
     "scan it again when nobody writes to it, or copy it first",
     "run the command again when nobody writes to it, or copy it first",
 )
 
 
-@dataclass(frozen=True)
-class Location:
-    """A file, a folder or a pattern, and the table that is named behind it."""
+def is_file(text: str) -> bool:
+    """Whether a path names one file; if not, it is a folder or a pattern."""
+    known = format_of(Path(text)) is not None or not glob.has_magic(text)
+    return os.path.isfile(text) and known
 
-    text: str
-    table: str | None = None
 
-    @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> Location:
-        """The location that a path names."""
-        text = os.path.expanduser(os.fspath(path))
-        location, table = split_table(text)
-        return cls(text if table is None else str(location), table)
+def _base(text: str) -> Path:
+    """The folder below which names of folders may differ: that before the first wildcard."""
+    if os.path.exists(text):
+        return Path(text)
+    parts = Path(text).parts
+    fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return Path(*parts[:fixed])
 
-    @property
-    def is_file(self) -> bool:
-        """Whether it is one file, so that no other can appear there."""
-        return os.path.isfile(self.text) and (
-            format_of(Path(self.text)) is not None or not glob.has_magic(self.text)
-        )
 
-    @property
-    def base(self) -> Path:
-        """The folder below which names of folders may differ: that before the first wildcard."""
-        if os.path.exists(self.text):
-            return Path(self.text)
-        parts = Path(self.text).parts
-        fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-        return Path(*parts[:fixed])
-
-    def files(self) -> list[Path]:
-        """The files, in order; refuses a folder or pattern that means files of several formats."""
-        files = self.all_files()
-        formats = sorted({known_format(file).title for file in files})
-        if len(formats) > 1:  # one is often made from the other, and rows would count twice
-            several = f"files of several formats, {' and '.join(formats)}"
-            cure = f"name those of one, such as '*{ending_of(files[0])}'"
-            raise refused(self.text, f"{{file}} holds {several}; {cure}")
-        return [Path(f"{file}::{self.table}") if self.table is not None else file for file in files]
-
-    def all_files(self) -> list[Path]:
-        """The files, in order, whatever their formats."""
-        if self.is_file:
-            known_format(Path(self.text))
-            return [Path(self.text)]
-        if os.path.isdir(self.text):
-            files = _within(Path(self.text))
-            if not files:
-                *first, last = (kind.title for kind in FORMATS)
-                known = f"{', '.join(first)} or {last}"
-                raise refused(self.text, f"the folder {{file}} holds no {known} file")
-            return files
-        if not glob.has_magic(self.text):
-            raise InputError("there is no file {value}", argument="path", value=self.text)
-        matches = sorted(Path(name) for name in glob.glob(self.text, recursive=True))
-        if not matches:
-            raise InputError("no file matches {value}", argument="path", value=self.text)
-        return [file for match in matches for file in Location(str(match)).all_files()]
+def _files(text: str) -> list[Path]:
+    """The files that a path, a folder or a pattern means, in order, whatever their formats."""
+    if is_file(text):
+        known_format(Path(text))
+        return [Path(text)]
+    if os.path.isdir(text):
+        files = _within(Path(text))
+        if not files:
+            *first, last = (kind.title for kind in FORMATS)
+            known = f"{', '.join(first)} or {last}"
+            raise refused(text, f"the folder {{file}} holds no {known} file")
+        return files
+    if not glob.has_magic(text):
+        raise InputError("there is no file {value}", argument="path", value=text)
+    matches = sorted(Path(name) for name in glob.glob(text, recursive=True))
+    if not matches:
+        raise InputError("no file matches {value}", argument="path", value=text)
+    return [file for match in matches for file in _files(str(match))]
 
 
 def _within(folder: Path) -> list[Path]:
@@ -128,17 +103,25 @@ def _within(folder: Path) -> list[Path]:
     )
 
 
-def named_locations(path: Any) -> list[Location]:
-    """The locations that a path, a pattern, a folder or a list of these names."""
+def named_files(path: Any) -> list[tuple[str, list[Path]]]:
+    """The files, by the path, pattern or folder that names them; refuses several formats in one."""
     if isinstance(path, list | tuple):
         if not path:
             raise InputError("the list of files is empty", argument="path")
-        return [location for one in path for location in named_locations(one)]
+        return [named for one in path for named in named_files(one)]
     if not isinstance(path, str | os.PathLike):
         raise InputError(
             f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
         )
-    return [Location.of(path)]
+    place, table = split_table(os.path.expanduser(os.fspath(path)))
+    text = os.path.expanduser(os.fspath(path)) if table is None else str(place)
+    files = _files(text)
+    formats = sorted({known_format(file).title for file in files})
+    if len(formats) > 1:  # one is often made from the other, and rows would count twice
+        several = f"files of several formats, {' and '.join(formats)}"
+        cure = f"name those of one, such as '*{ending_of(files[0])}'"
+        raise refused(text, f"{{file}} holds {several}; {cure}")
+    return [(text, files if table is None else [Path(f"{file}::{table}") for file in files])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +133,16 @@ class Partitions:
     common: tuple[str, ...]
 
     @classmethod
-    def of(cls, files: Sequence[tuple[Location, Sequence[Path]]]) -> Partitions:
+    def of(cls, files: Sequence[tuple[str, Sequence[Path]]]) -> Partitions:
         """Read the names of the folders below those that were named.
 
         Of files that are named themselves, these are the folders below the one that they share.
         """
-        named = [_folders(file) for location, (file, *_) in files if location.is_file]
+        named = [_folders(file) for text, (file, *_) in files if is_file(text)]
         shared = len(os.path.commonprefix(named))  # noqa: RUF071  # of tuples
         keys: dict[Path, dict[str, str | None]] = {}
-        for location, some in files:
-            skipped = shared if location.is_file else len(_folders(location.base / "file"))
+        for text, some in files:
+            skipped = shared if is_file(text) else len(_folders(_base(text) / "file"))
             keys |= {file: _keys_in(_folders(file)[skipped:], file) for file in some}
         names = dict.fromkeys(key for pairs in keys.values() for key in pairs)
         texts = {key: [pairs[key] for pairs in keys.values() if key in pairs] for key in names}
@@ -184,20 +167,16 @@ class Partitions:
             raise refused(str(path), sentence, column=key, example=f"'{key}=...'")
         return pa.scalar(self.values[path][key]).cast(self.types[key])
 
-    def completed(
-        self, rows: pa.RecordBatch, names: Sequence[str], path: Path, offset: int
-    ) -> pa.RecordBatch:
+    def completed(self, rows: pa.RecordBatch, names: Sequence[str], path: Path) -> pa.RecordBatch:
         """Rows of a file with some columns, of which those that the file lacks are keys."""
         if not self.types:
             return rows
-        columns = []
-        for name in names:
-            if name not in rows.schema.names:
-                columns.append(pa.repeat(self.value_of(name, path), rows.num_rows))
-                continue
-            columns.append(rows[name])
-            if name in self.values.get(path, {}):
-                _refuse_contradiction(rows[name], self.values[path][name], name, path, offset)
+        columns = [
+            rows[name]
+            if name in rows.schema.names
+            else pa.repeat(self.value_of(name, path), rows.num_rows)
+            for name in names
+        ]
         return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
@@ -233,32 +212,6 @@ def _type_of(texts: Sequence[str]) -> pa.DataType:
     if not texts:
         return pa.null()
     return pa.int64() if all(map(WHOLE.fullmatch, texts)) else pa.string()
-
-
-def _refuse_contradiction(
-    column: pa.Array, text: str | None, name: str, path: Path, offset: int
-) -> None:
-    """Raise unless all cells of a column hold what the folder says."""
-    column = decoded(column)
-    if text is None:
-        same = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
-    else:
-        try:
-            meant = pa.scalar(text).cast(column.type)
-        except pa.ArrowException:
-            meant = pa.scalar(None, column.type)
-        same = pc.fill_null(pc.equal(column, meant), fill_value=False)
-    row = pc.index(same, value=False).as_py()
-    if row >= 0:
-        cell = "{file}: {row} has {value} in column {column}"
-        raise refused(
-            str(path),
-            f"{cell}, but stands in the folder {{folder}}; mend one of the two",
-            row=offset + row,
-            value=column[row].as_py(),
-            column=name,
-            folder=repr(f"{name}={NOTHING if text is None else text}"),
-        )
 
 
 def state_of(path: Path) -> tuple[int, int]:
@@ -328,35 +281,33 @@ class Batch:
 class FileSet:
     """Files with the same columns; names of folders such as `year=2020` are columns, too.
 
-    `states` are those of the files when they were named, `locations` where others could appear.
+    `states` are those of the files when they were named.
     """
 
     files: tuple[Path, ...]
     form: TextForm
     partitions: Partitions
     states: Mapping[Path, tuple[int, int]]
-    locations: tuple[Location, ...] = ()
 
     @classmethod
     def of(cls, path: Any, form: TextForm = AS_SEEN) -> FileSet:
         """Look at the files that a path, a pattern, a folder or a list of these means."""
         if isinstance(path, FileSet):
             return replace(path, form=form)
-        named = [(location, location.files()) for location in named_locations(path)]
+        named = named_files(path)
         files = tuple(file for _, some in named for file in some)
         states = {}
         for file in files:
             with reading(file):
                 states[file] = state_of(file)
-        open_ended = tuple(location for location, _ in named if not location.is_file)
-        return cls(files, form, Partitions.of(named), states, open_ended)
+        return cls(files, form, Partitions.of(named), states)
 
     def only(self, *files: Path) -> FileSet:
         """The same with some of the files; keys have the types that they have in all of them."""
         keys = {path: pairs for path, pairs in self.partitions.values.items() if path in files}
         states = {path: self.states[path] for path in files}
         partitions = replace(self.partitions, values=keys)
-        return replace(self, files=files, partitions=partitions, states=states, locations=())
+        return replace(self, files=files, partitions=partitions, states=states)
 
     @contextmanager
     def unchanged(self, path: Path) -> Iterator[None]:
@@ -371,8 +322,7 @@ class FileSet:
         self.refuse_change(path)
 
     def refuse_changes(self) -> None:
-        """Raise unless all files are what they were, and no other one has appeared."""
-        self.refuse_other_files()
+        """Raise unless all files are what they were."""
         for path in self.states:
             self.refuse_change(path)
 
@@ -391,17 +341,6 @@ class FileSet:
             verb = "grew" if now > before else "shrank"
             raise _changed(path, change, verb=verb, before=before[0], now=now[0])
 
-    def refuse_other_files(self) -> None:
-        """Raise if a file has vanished from the folders and patterns, or appeared there."""
-        known = {split_table(path)[0]: path for path in self.states}
-        for location in self.locations:
-            for file, path in known.items():
-                if not file.exists():
-                    raise _changed(path, VANISHED)
-            new = [file for file in location.all_files() if file not in known]
-            if new:
-                raise _changed(new[0], APPEARED, location=location.text)
-
     @cached_property
     def names(self) -> list[str]:
         """All columns: those of the first file, then those in names of folders."""
@@ -412,14 +351,13 @@ class FileSet:
         self, part: FilePart, names: Sequence[str]
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows of some columns of a piece; refuses a file that has changed."""
-        path, offset = part.path, part.offset
+        path = part.path
         batches: Any = self._kind(path).batches(part, self._names_within(path, names))
         with self.unchanged(path), closing(batches):
             for batch in batches:
                 self.refuse_change(path)  # nobody may read on to the end
                 if batch.num_rows:
-                    yield self.partitions.completed(batch, names, path, offset)
-                offset += batch.num_rows
+                    yield self.partitions.completed(batch, names, path)
 
     def _kind(self, path: Path) -> Format:
         return known_format(path, self.form)
@@ -436,17 +374,9 @@ class FileSet:
         within = [name for name in names if name not in self.partitions or name in present]
         return within or present[:1]
 
-    @contextmanager
-    def same_files(self) -> Iterator[None]:
-        """Refuse folders that do not hold the same files, before and after reading."""
-        self.refuse_other_files()
-        yield
-        self.refuse_other_files()
-
     def whole_files(self) -> Iterator[FilePart]:
-        """The files one by one; refuses folders that do not hold the same files."""
-        with self.same_files():
-            yield from map(FilePart, self.files)
+        """The files one by one."""
+        return map(FilePart, self.files)
 
     def parts(self, rows: int) -> Iterator[FilePart]:
         """The same in pieces of about so many rows that can be read alone."""
@@ -468,10 +398,10 @@ class FileSet:
         wanted = [*names, *spare]
         self.refuse_other_kinds(wanted)
         tables: list[pa.Table] = []
-        spent, room = 0, Room()
+        spent, room = 0, room_for(SHARE)
         for part in self.parts(PART_ROWS):
             for batch in self.batches(part, wanted):
-                room.take(batch, part.path)
+                room = room_left(room, batch, part.path)
                 spent += sum(batch[name].nbytes for name in wanted if name in spare)
                 if spent > MAX_SPARE_BYTES:
                     wanted, spare, spent = list(names), (), 0

@@ -20,7 +20,7 @@ from itrust._core import Advance, InputError, IntArray, Subject, counted, listed
 from itrust.data.design import design_notes
 from itrust.data.encoding import frame_columns, kind_of, repeated
 from itrust.data.file_set import Batch, FileSet, plain_columns
-from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
+from itrust.data.formats import AS_SEEN, SHARE, FilePart, TextForm, room_for, room_left
 from itrust.data.intake import WRONG_ROLE, MissingRule, Roles, refuse_copies, rows_of_columns
 from itrust.data.predicates import Predicate
 from itrust.data.probabilities import class_position, numbers_like_labels, rounding_note
@@ -248,9 +248,9 @@ class FileRows:
         Sample, MulticlassSample, Population or MulticlassPopulation
             The same rows, for everything that needs all of them at once.
         """
-        room, tables = Room(), []
+        room, tables = room_for(SHARE), []
         for batch, _ in self._batches(every=True):
-            room.take(batch.rows, batch.path)
+            room = room_left(room, batch.rows, batch.path)
             tables.append(pa.Table.from_batches([batch.rows]))
         if not tables:
             raise self.file_set.without_rows()

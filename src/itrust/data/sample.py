@@ -14,7 +14,7 @@ import numpy as np
 from itrust._core import InputError, IntArray, Rng, Setting, listed
 from itrust.data.column import called_impossible
 from itrust.data.encoding import Kinds, is_frame
-from itrust.data.estimators import Classifier, Covariates, is_model, predicted_rows
+from itrust.data.estimators import Covariates, is_model, predicted_rows
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -37,8 +37,109 @@ def _fill(
     self._freeze(**rows._parts())
 
 
-class _Labelled(Rows):
-    """What `Sample` and `MulticlassSample` share."""
+class Sample(Rows):
+    """Labels, predicted probabilities and covariates of the rows to be judged.
+
+    A sample is checked when it is made and never changes. Everything that judges a model takes
+    one. A column may be a list, a NumPy array, or a column of pandas, polars or Arrow.
+
+    Parameters
+    ----------
+    y : column of n labels
+        0 and 1, booleans, or any two values if `positive` says which one counts as 1.
+    p : column of n probabilities, or (n, K) matrix
+        The predicted probability of the positive label, in [0, 1]. A matrix (n, 2) is accepted if
+        `positive` is named: its columns carry the values of the label as names, or stand in their
+        sorted order, as scikit-learn's `predict_proba` gives them. A matrix, mapping or frame of
+        three columns or more, or `classes`, gives a `MulticlassSample`.
+    x : frame, mapping, array or list of rows, optional
+        The covariates: a frame of pandas, polars or Arrow, a mapping of names to columns, an
+        array (n, d) or (n,), or a list of rows. Text is taken as a category; dates become days
+        since 1970-01-01. Default: no covariates, so that tests ask about calibration alone.
+    classes : sequence, optional
+        The classes that the columns of a matrix p belong to, in order: all of them are judged, in
+        a `MulticlassSample`. Default: two labels, of which one counts as 1.
+    weights : column of n survey weights, optional
+        Not negative, at least two of them above 0, and without information on the label beyond
+        x and p. Default: every row counts alike.
+    cluster : column of n names of units, or several columns, optional
+        Rows of one unit, such as a person measured twice, need not be independent. Several columns
+        (a frame, a mapping or an array (n, k)) are crossed: a state and a year name an election.
+        At least two clusters. Default: all rows are independent.
+    strata : column of n names of strata, or several columns, optional
+        Clusters were drawn within each stratum by itself: each lies in one, and each stratum has
+        two or more, not all of weight 0. Default: one stratum.
+    replicate_weights : (n, R) array, frame or mapping, optional
+        R sets of weights, each of which stands for another draw of clusters, in full or as
+        multiples of `weights`. They are taken as multiples if their means over the R sets, row by
+        row, are nearer to 1 than to the weights, in squares; a note says which was assumed.
+        Default: none, so that variances come from clusters and strata.
+    replicate_method : str, optional
+        What the replicate weights were made by: "jk1", "jk2", "brr", "fay:0.5", "sdr" or
+        "bootstrap". Needed with replicate weights, and only with them.
+    names : sequence of str, optional
+        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
+    positive : object, optional
+        The value of the label that counts as 1; all others count as 0. Default: labels are 0 and 1.
+    missing : {"error", "level", "drop"}
+        What to do with missing values. "error", the default, refuses them. "level" takes missing
+        covariates as a level of their own; a missing number is then similar to other missing ones
+        only. "drop" leaves out rows without a covariate, a label, a probability, a weight or a
+        unit, and notes how many lack what.
+    categories, numbers : str or sequence of str
+        Names of covariates that are codes (race 1 to 5), or quantities, whatever their values
+        look like. Default: text is a category, and a number with three to ten values is checked
+        both as a number and value by value.
+    value_labels : mapping of str to mapping, optional
+        What the codes of a covariate mean, such as {"race": {1: "White", 2: "Black"}}; it is then
+        a category whose levels have these names. Default: codes stand for themselves.
+
+    Attributes
+    ----------
+    y : (n,) array of float
+        The labels, 0 or 1.
+    p : (n,) array of float
+        The predicted probabilities.
+    columns : tuple of Column
+        The covariates, encoded.
+    design : Design
+        How the rows were drawn: weights, clusters, strata and replicate weights.
+    values : tuple of two objects
+        The values of the label that count as 0 and as 1; None for a 0 that does not occur.
+    label : str or None
+        Name of the label's column; None if labels came without a name.
+    dropped : tuple of str
+        Notes on what was done at the door: rows that were left out, labels that count together.
+    origin : tuple of str
+        Notes on how the probabilities were made, where a model made them (`from_estimator`).
+    folds : int
+        Of how many models the probabilities are out-of-fold predictions; 0 if they are none.
+    units : tuple of Units
+        Which rows share the value of a column that has no role, for columns of a frame that may
+        name units; numbers only, and of 20,000 rows at most.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> s = it.Sample([0, 1, 1], [0.2, 0.7, 0.9], {"age": [30, 41, 52], "sex": ["f", "m", "f"]})
+    >>> print(s)
+    Sample of 3 rows: 2 positive (66.7 %), mean prediction 60.0 %
+      age  number    30 to 52
+      sex  category  'f', 'm'
+    >>> it.Sample(["tie", "win"], [[0.8, 0.1, 0.1], [0.2, 0.3, 0.5]],
+    ...           classes=["win", "tie", "loss"])
+    <MulticlassSample: 2 rows, classes 'win', 'tie', 'loss', covariates none>
+    """
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Make a sample of two labels, or a `MulticlassSample` where there are more classes."""
+        given: dict[str, Any] = settings | dict(zip(("y", "p", "x", "classes"), args, strict=False))
+        several = given.get("classes") is not None or (
+            given.get("positive") is None and columns_in(given.get("p")) > 2
+        )
+        kind: type[Any] = MulticlassSample if cls is Sample and several else cls
+        made: Self = super().__new__(kind)
+        return made
 
     def __init__(
         self,
@@ -158,7 +259,7 @@ class _Labelled(Rows):
     @classmethod
     def from_estimator(
         cls,
-        model: Classifier,
+        model: Any,
         X: object,
         y: object,
         *,
@@ -250,123 +351,18 @@ class _Labelled(Rows):
             )
         return rows if one_class is None else rows.one_class(one_class)
 
-
-class Sample(_Labelled):
-    """Labels, predicted probabilities and covariates of the rows to be judged.
-
-    A sample is checked when it is made and never changes. Everything that judges a model takes
-    one. A column may be a list, a NumPy array, or a column of pandas, polars or Arrow.
-
-    Parameters
-    ----------
-    y : column of n labels
-        0 and 1, booleans, or any two values if `positive` says which one counts as 1.
-    p : column of n probabilities, or (n, K) matrix
-        The predicted probability of the positive label, in [0, 1]. A matrix (n, 2) is accepted if
-        `positive` is named: its columns carry the values of the label as names, or stand in their
-        sorted order, as scikit-learn's `predict_proba` gives them. A matrix, mapping or frame of
-        three columns or more, or `classes`, gives a `MulticlassSample`.
-    x : frame, mapping, array or list of rows, optional
-        The covariates: a frame of pandas, polars or Arrow, a mapping of names to columns, an
-        array (n, d) or (n,), or a list of rows. Text is taken as a category; dates become days
-        since 1970-01-01. Default: no covariates, so that tests ask about calibration alone.
-    classes : sequence, optional
-        The classes that the columns of a matrix p belong to, in order: all of them are judged, in
-        a `MulticlassSample`. Default: two labels, of which one counts as 1.
-    weights : column of n survey weights, optional
-        Not negative, at least two of them above 0, and without information on the label beyond
-        x and p. Default: every row counts alike.
-    cluster : column of n names of units, or several columns, optional
-        Rows of one unit, such as a person measured twice, need not be independent. Several columns
-        (a frame, a mapping or an array (n, k)) are crossed: a state and a year name an election.
-        At least two clusters. Default: all rows are independent.
-    strata : column of n names of strata, or several columns, optional
-        Clusters were drawn within each stratum by itself: each lies in one, and each stratum has
-        two or more, not all of weight 0. Default: one stratum.
-    replicate_weights : (n, R) array, frame or mapping, optional
-        R sets of weights, each of which stands for another draw of clusters, in full or as
-        multiples of `weights`. They are taken as multiples if their means over the R sets, row by
-        row, are nearer to 1 than to the weights, in squares; a note says which was assumed.
-        Default: none, so that variances come from clusters and strata.
-    replicate_method : str, optional
-        What the replicate weights were made by: "jk1", "jk2", "brr", "fay:0.5", "sdr" or
-        "bootstrap". Needed with replicate weights, and only with them.
-    names : sequence of str, optional
-        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
-    positive : object, optional
-        The value of the label that counts as 1; all others count as 0. Default: labels are 0 and 1.
-    missing : {"error", "level", "drop"}
-        What to do with missing values. "error", the default, refuses them. "level" takes missing
-        covariates as a level of their own; a missing number is then similar to other missing ones
-        only. "drop" leaves out rows without a covariate, a label, a probability, a weight or a
-        unit, and notes how many lack what.
-    categories, numbers : str or sequence of str
-        Names of covariates that are codes (race 1 to 5), or quantities, whatever their values
-        look like. Default: text is a category, and a number with three to ten values is checked
-        both as a number and value by value.
-    value_labels : mapping of str to mapping, optional
-        What the codes of a covariate mean, such as {"race": {1: "White", 2: "Black"}}; it is then
-        a category whose levels have these names. Default: codes stand for themselves.
-
-    Attributes
-    ----------
-    y : (n,) array of float
-        The labels, 0 or 1.
-    p : (n,) array of float
-        The predicted probabilities.
-    columns : tuple of Column
-        The covariates, encoded.
-    design : Design
-        How the rows were drawn: weights, clusters, strata and replicate weights.
-    values : tuple of two objects
-        The values of the label that count as 0 and as 1; None for a 0 that does not occur.
-    label : str or None
-        Name of the label's column; None if labels came without a name.
-    dropped : tuple of str
-        Notes on what was done at the door: rows that were left out, labels that count together.
-    origin : tuple of str
-        Notes on how the probabilities were made, where a model made them (`from_estimator`).
-    folds : int
-        Of how many models the probabilities are out-of-fold predictions; 0 if they are none.
-    units : tuple of Units
-        Which rows share the value of a column that has no role, for columns of a frame that may
-        name units; numbers only, and of 20,000 rows at most.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> s = it.Sample([0, 1, 1], [0.2, 0.7, 0.9], {"age": [30, 41, 52], "sex": ["f", "m", "f"]})
-    >>> print(s)
-    Sample of 3 rows: 2 positive (66.7 %), mean prediction 60.0 %
-      age  number    30 to 52
-      sex  category  'f', 'm'
-    >>> it.Sample(["tie", "win"], [[0.8, 0.1, 0.1], [0.2, 0.3, 0.5]],
-    ...           classes=["win", "tie", "loss"])
-    <MulticlassSample: 2 rows, classes 'win', 'tie', 'loss', covariates none>
-    """
-
-    def __new__(cls, *args: Any, **settings: Any) -> Self:
-        """Make a sample of two labels, or a `MulticlassSample` where there are more classes."""
-        given: dict[str, Any] = settings | dict(zip(("y", "p", "x", "classes"), args, strict=False))
-        several = given.get("classes") is not None or (
-            given.get("positive") is None and columns_in(given.get("p")) > 2
-        )
-        if cls is not Sample or not several:
-            return super().__new__(cls)
-        several_classes: Any = MulticlassSample
-        made: Self = several_classes(*args, **settings)
-        return made
-
     @property
     def impossible(self) -> IntArray:
         """Numbers of the rows whose label the model gave probability 0, such as p = 0 and y = 1.
 
         Rows of weight 0 count nothing.
         """
-        return np.flatnonzero(called_impossible(self.y, self.p, self.weights))
+        p = self.predictions if self.several else np.column_stack([1 - self.p, self.p])
+        chosen = p[np.arange(self.n), self.codes]
+        return np.flatnonzero(called_impossible(1, chosen, self.weights))
 
 
-class MulticlassSample(_Labelled):
+class MulticlassSample(Sample):
     """Labels of K classes, the probabilities of all of them, and the covariates.
 
     `Sample(y, p, x, classes=[...])` gives one, too. It is checked when it is made and never
@@ -440,17 +436,59 @@ class MulticlassSample(_Labelled):
     several = True
     single = Sample
 
-    @property
-    def impossible(self) -> int:
-        """Number of rows whose label the model gave probability 0, less those of weight 0."""
-        chosen = self.predictions[np.arange(self.n), self.codes]
-        return int(np.count_nonzero(called_impossible(1, chosen, self.weights)))
 
+class Population(Rows):
+    """Predicted probabilities and covariates of rows whose labels are not known.
 
-class _Unlabelled(Rows):
-    """What `Population` and `MulticlassPopulation` share."""
+    Parameters
+    ----------
+    p : column of n probabilities, or (n, K) matrix
+        The predicted probability of the positive label, in [0, 1]. A matrix, mapping or frame of
+        three columns or more, or `classes`, gives a `MulticlassPopulation`.
+    x : frame, mapping, array or list of rows, optional
+        The covariates, in any form that `Sample` takes. Default: there are none.
+    classes : sequence, optional
+        The classes that the columns of a matrix p belong to, in order. Default: p is one column.
+    weights : column of n weights, optional
+        How many units of the population each row stands for, up to a factor; not negative.
+        Default: every row counts alike.
+    names : sequence of str, optional
+        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
+    missing : {"error", "level", "drop"}
+        What to do with missing values: refuse them (the default), take missing covariates as a
+        level of their own, or leave out rows that lack anything.
+    categories, numbers : str or sequence of str
+        Covariates that are codes, or quantities, as for `Sample`.
+    value_labels : mapping of str to mapping, optional
+        What codes mean, by covariate, as for `Sample`.
+
+    Attributes
+    ----------
+    p : (n,) array of float
+        The predicted probabilities.
+    columns : tuple of Column
+        The covariates, encoded.
+    weights : (n,) array of float or None
+        The weights as they were given; None if there were none.
+    dropped : tuple of str
+        If rows were left out, notes on how many, and why.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> it.Population([0.2, 0.7], {"age": [30, 41]})
+    <Population: 2 rows, covariates 'age'>
+    """
 
     labelled = False
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Make a population with one column of probabilities, or a `MulticlassPopulation`."""
+        p = args[0] if args else settings.get("p")
+        several = settings.get("classes") is not None or columns_in(p) > 2
+        kind: type[Any] = MulticlassPopulation if cls is Population and several else cls
+        made: Self = super().__new__(kind)
+        return made
 
     def __init__(
         self,
@@ -563,60 +601,7 @@ class _Unlabelled(Rows):
         return scanned(path, label=None, prob=prob, on=on, **settings)
 
 
-class Population(_Unlabelled):
-    """Predicted probabilities and covariates of rows whose labels are not known.
-
-    Parameters
-    ----------
-    p : column of n probabilities, or (n, K) matrix
-        The predicted probability of the positive label, in [0, 1]. A matrix, mapping or frame of
-        three columns or more, or `classes`, gives a `MulticlassPopulation`.
-    x : frame, mapping, array or list of rows, optional
-        The covariates, in any form that `Sample` takes. Default: there are none.
-    classes : sequence, optional
-        The classes that the columns of a matrix p belong to, in order. Default: p is one column.
-    weights : column of n weights, optional
-        How many units of the population each row stands for, up to a factor; not negative.
-        Default: every row counts alike.
-    names : sequence of str, optional
-        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
-    missing : {"error", "level", "drop"}
-        What to do with missing values: refuse them (the default), take missing covariates as a
-        level of their own, or leave out rows that lack anything.
-    categories, numbers : str or sequence of str
-        Covariates that are codes, or quantities, as for `Sample`.
-    value_labels : mapping of str to mapping, optional
-        What codes mean, by covariate, as for `Sample`.
-
-    Attributes
-    ----------
-    p : (n,) array of float
-        The predicted probabilities.
-    columns : tuple of Column
-        The covariates, encoded.
-    weights : (n,) array of float or None
-        The weights as they were given; None if there were none.
-    dropped : tuple of str
-        If rows were left out, notes on how many, and why.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> it.Population([0.2, 0.7], {"age": [30, 41]})
-    <Population: 2 rows, covariates 'age'>
-    """
-
-    def __new__(cls, *args: Any, **settings: Any) -> Self:
-        """Make a population with one column of probabilities, or a `MulticlassPopulation`."""
-        p = args[0] if args else settings.get("p")
-        if cls is not Population or (settings.get("classes") is None and columns_in(p) < 3):
-            return super().__new__(cls)
-        several_classes: Any = MulticlassPopulation
-        made: Self = several_classes(*args, **settings)
-        return made
-
-
-class MulticlassPopulation(_Unlabelled):
+class MulticlassPopulation(Population):
     """Probabilities of K classes and covariates of rows whose labels are not known.
 
     `Population(p, x, classes=[...])` gives one, too.
@@ -679,8 +664,8 @@ for _kind in (Sample, Population):
 def checked_sample(sample: object, call: str | None = None) -> Sample:
     """Pass a `Sample` on; refuse anything else and say how to make one, in the call if known."""
     if isinstance(sample, Sample):
-        return sample
-    if isinstance(sample, Rows) and sample.codes is not None:
+        if not sample.several:
+            return sample
         problem = "this is a MulticlassSample; use multiclass_test(sample), or "
         raise InputError(f"{problem}sample.one_class(name)", argument="sample", value=sample)
     made = _how_to_make(sample)
@@ -691,7 +676,7 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
 
 def of_two_classes(sample: object) -> Sample:
     """Pass a sample of a model on; refuse several classes, and say how to name one of them."""
-    if isinstance(sample, Sample) or not isinstance(sample, Rows) or sample.codes is None:
+    if not isinstance(sample, MulticlassSample):
         return checked_sample(sample)
     classes = sample.classes
     raise InputError(

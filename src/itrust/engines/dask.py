@@ -122,7 +122,7 @@ class Dask(Engine):
         # The workers count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, POINTS)
-        with scan.file_set.same_files(), self._cluster() as cluster:
+        with self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)
             max_ticket = min(1.0, 4 * size / max(counts.kept, 1))  # so that few rows travel
             pieces = [scan.only(*lot) for lot in partitions_of(parts)]
@@ -151,7 +151,7 @@ class Dask(Engine):
             What must see rows at hand takes these.
         """
         scan, size = _checked(source), rows_at_hand(size)
-        with scan.file_set.same_files(), self._cluster() as cluster:
+        with self._cluster() as cluster:
             parts, counts = _counted_parts(cluster, scan)
             # So that few rows travel:
             max_ticket = min(1.0, 1.5 * size / max(counts.kept, 1) + 1e-3)
@@ -169,7 +169,7 @@ class Dask(Engine):
         chunk = self.factor._chunk_rows(survey.n, job[0])
         scan = _checked(survey.source)
         pieces = pieces_of(scan, survey.parts, chunk)
-        with scan.file_set.same_files(), self._cluster() as cluster:
+        with self._cluster() as cluster:
             # A task, not scattered data: the scheduler can make it again when a worker is lost.
             (shared,) = cluster.map(copy, [job])
             cluster.spread(shared)

@@ -225,7 +225,7 @@ def _estimates_of(
         _refuse_other_classes(population, labelled)
     known = read_selection(selection, labelled)
     places, labelled = _places(asked, population, labelled, known, support, seed, refused)
-    notes = (*notes_of(population), *outcome_of(labelled, next(iter(places))).notes)
+    notes = (*population.notes, *outcome_of(labelled, next(iter(places))).notes)
     estimates: dict[int, TaskEstimate] = {}
     for name, place in places.items():
         alone = {  # numbers of one class are those of its positives
@@ -682,14 +682,6 @@ def _refuse_lack(task: Task, points: Points, labelled: Rows) -> None:
         raise InputError(
             problem, argument="population", value=lacking, lacking=listed(lacking), task=task
         )
-
-
-def notes_of(population: object) -> tuple[str, ...]:
-    """What was done to rows of a population at the door."""
-    found: tuple[str, ...] = getattr(
-        population, "dropped" if isinstance(population, Population) else "notes", ()
-    )
-    return found
 
 
 def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimate:

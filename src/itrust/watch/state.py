@@ -20,7 +20,6 @@ from itrust._core import (
     MAX_JSON_BYTES,
     Array,
     Code,
-    Extended,
     FloatArray,
     InputError,
     JSONRecord,
@@ -66,7 +65,7 @@ KINDS = ("number", "boolean", "date", "category")
 
 LEVEL, NAME, DIGEST, MOMENT = Maybe(SavedLevel()), Maybe(Text(200)), Text(64), Maybe(Text(100))
 POSITIVE, MEAN, SIZE = Number(1e-100), Number(-1e-9, 1 + 1e-9), Whole(1)
-EXTENDED, END = Extended(), Extended(-1e300, 1e300)
+EXTENDED, END = Number(infinite=True), Number(-1e300, 1e300, infinite=True)
 
 TERM = OneKind(
     {

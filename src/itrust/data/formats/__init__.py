@@ -17,15 +17,17 @@ import pyarrow as pa
 from itrust._core import first_line, listed
 from itrust.data.formats.base import (
     HEAD_BYTES,
+    SHARE,
     Feather,
     FilePart,
     Format,
     Parquet,
-    Room,
     SeveralTables,
     in_bytes,
     refuse_lack_of,
     refused,
+    room_for,
+    room_left,
     unreadable,
 )
 from itrust.data.formats.tables import Excel, Spss, Sqlite, Stata
@@ -56,7 +58,7 @@ def format_of(path: Path) -> Format | None:
     """The format of a file by its ending; None if it is none of ours."""
     ending, is_packed = ending_of(path), path.suffix == ".gz"
     for kind in FORMATS:
-        if ending in kind.endings and (kind.may_be_gzipped or not is_packed):
+        if ending in kind.endings and (kind.is_text or not is_packed):
             return kind
     return None
 

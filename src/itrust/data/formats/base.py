@@ -8,7 +8,9 @@ are `sound`, that is what their types say, before anybody uses them.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ BATCH_ROWS = 65_536
 GROUP_ROWS = 2**20  # of a row group that is written, at most
 BUFFER_BYTES = 2**20  # that are read at once of a column
 PACKED = "lz4" if pa.Codec.is_available("lz4") else None
+LINES_BYTES = 2**18  # enough to tell how long lines are
 HEAD_BYTES = 2**16  # enough to tell which format a file begins like
 DAYS = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
 IN_A_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
@@ -64,6 +67,7 @@ class Format(ABC):
     file knows the types of its columns, `types_last` whether these hold for the whole file,
     `has_categories` whether there is one for categories; `one_dictionary` says that a file has room
     for one dictionary a column; `magic` are the bytes that such a file begins with;
+    `is_text` says that rows are lines, and the file may be gzipped;
     `beside` are the endings of files that hold changes which are not in the file itself yet.
     """
 
@@ -75,7 +79,7 @@ class Format(ABC):
     types_last: ClassVar[bool] = True
     one_dictionary: ClassVar[bool] = False
     is_written: ClassVar[bool] = True
-    may_be_gzipped: ClassVar[bool] = False
+    is_text: ClassVar[bool] = False
     magic: ClassVar[tuple[bytes, ...]] = ()
     beside: ClassVar[tuple[str, ...]] = ()
 
@@ -124,9 +128,17 @@ class Format(ABC):
         """The file in pieces of about so many rows that can be read alone; by default, whole."""
         return [FilePart(path)]
 
-    def about_rows(self, path: Path) -> float | None:  # noqa: ARG002
+    def about_rows(self, path: Path) -> float | None:
         """How many rows there are, or about how many; None where that takes reading them."""
-        return None
+        if not self.is_text:
+            return None
+        with path.open("rb") as raw:
+            file = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+            try:
+                lines = file.read(LINES_BYTES).count(b"\n")
+            except (OSError, EOFError, zlib.error):  # the reader says what is wrong with it
+                lines = 0
+            return path.stat().st_size * lines / max(raw.tell(), 1)
 
     def line_of(self, path: Path, row: int) -> int | None:  # noqa: ARG002
         """The line on which a row begins, from 1; None for files without lines."""
@@ -231,22 +243,17 @@ def room_for(share: float = 1.0) -> float:
     return max(share * free_memory(), SMALL_BYTES)
 
 
-class Room:
-    """Memory for rows that are gathered."""
-
-    def __init__(self) -> None:
-        self.left = room_for(SHARE)
-
-    def take(self, batch: pa.RecordBatch, path: Path) -> None:
-        """Raise if these rows, on top of those before, do not fit."""
-        self.left -= max(batch.nbytes, VALUE_BYTES * batch.num_rows)
-        if self.left < 0:
-            size = in_bytes(SHARE * free_memory())
-            sentence = (
-                "the rows of {file} do not fit into memory: they take more than {size}, half of "
-                "what is free; {cure}"
-            )
-            raise refused(path, sentence, size=size, cure=AS_A_STREAM)
+def room_left(room: float, batch: pa.RecordBatch, path: Path) -> float:
+    """Memory that is left for rows that are gathered; refuses rows that do not fit."""
+    room -= max(batch.nbytes, VALUE_BYTES * batch.num_rows)
+    if room < 0:
+        size = in_bytes(SHARE * free_memory())
+        sentence = (
+            "the rows of {file} do not fit into memory: they take more than {size}, half of what "
+            "is free; {cure}"
+        )
+        raise refused(path, sentence, size=size, cure=AS_A_STREAM)
+    return room
 
 
 def in_bytes(size: float) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -54,15 +54,6 @@ VALUE_BYTES, MAX_BYTES = 64, 2**28  # of a value at least, as Python holds it; o
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
-class Sheet(NamedTuple):
-    """The rows of a sheet, its other sheets, and the letters of columns that have no name."""
-
-    name: str
-    rows: pa.Table
-    others: tuple[str, ...]
-    nameless: tuple[str, ...]
-
-
 class Excel(SeveralTables):
     """A workbook, read with fastexcel: its first visible sheet, or the one that is named."""
 
@@ -71,31 +62,22 @@ class Excel(SeveralTables):
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From all rows: a column has the type that all of its cells can have."""
-        schema = self._sheet(path).rows.schema
+        schema = self._sheet(path)[0].schema
         refuse_lack_of(names, schema.names, path)
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         self.schema(part.path, names)
-        yield from self._sheet(part.path).rows.select(names).to_batches(BATCH_ROWS)
+        yield from self._sheet(part.path)[0].select(names).to_batches(BATCH_ROWS)
 
     def about_rows(self, path: Path) -> float | None:
-        return float(self._sheet(path).rows.num_rows)
+        return float(self._sheet(path)[0].num_rows)
 
     def notes(self, path: Path) -> list[str]:
-        sheet, (file, named) = self._sheet(path), self.split(path)
-        notes = []
-        if sheet.others and named is None:
-            notes.append(
-                f"{file.name}: reading the sheet {sheet.name!r}; the others are "
-                f"{listed(sheet.others)} (name one as {file.name}::{sheet.others[0]})"
-            )
-        if sheet.nameless:
-            letters = ", ".join(sheet.nameless)
-            notes.append(f"{file.name}: columns without a name are left out: {letters}")
-        return notes
+        return self._sheet(path)[1]
 
-    def _sheet(self, path: Path) -> Sheet:
+    def _sheet(self, path: Path) -> tuple[pa.Table, list[str]]:
+        """The rows of a sheet, and what a user may not expect of them."""
         file, name = self.split(path)
         state = file.stat()
         return _read_sheet(self, file, name, (state.st_mtime_ns, state.st_size))
@@ -103,7 +85,9 @@ class Excel(SeveralTables):
 
 # A workbook is read whole, and an audit asks for its columns several times.
 @lru_cache(maxsize=1)
-def _read_sheet(kind: Excel, file: Path, name: str | None, _state: tuple[int, int]) -> Sheet:
+def _read_sheet(
+    kind: Excel, file: Path, name: str | None, _state: tuple[int, int]
+) -> tuple[pa.Table, list[str]]:
     package = optional_package("fastexcel", kind, "excel", file)
     kind.refuse_other_start(file)
     _refuse_damaged_parts(file)
@@ -115,7 +99,13 @@ def _read_sheet(kind: Excel, file: Path, name: str | None, _state: tuple[int, in
             kind.refuse_lack_of_table(name, book.sheet_names, file)
         names: list[str] = book.sheet_names
         seen = (sheet for sheet in names if book.load_sheet(sheet, n_rows=0).visible == "visible")
-        return _sheet_of(package, book, name or next(seen, names[0]), file)
+        chosen = name or next(seen, names[0])
+        rows, notes = _rows_of_sheet(package, book, chosen, file)
+        others = [other for other in names if other != chosen]
+        if others and name is None:
+            told = f"{listed(others)} (name one as {file.name}::{others[0]})"
+            notes.insert(0, f"{file.name}: reading the sheet {chosen!r}; the others are {told}")
+        return rows, notes
     except package.FastExcelError as error:
         raise unreadable(file, error) from None
     except BaseException as error:
@@ -170,11 +160,12 @@ def _letters(number: int) -> str:
     return (_letters(before - 1) if before else "") + chr(ord("A") + last)
 
 
-def _sheet_of(package: Any, book: Any, name: str, file: Path) -> Sheet:
-    others = tuple(other for other in book.sheet_names if other != name)
+def _rows_of_sheet(package: Any, book: Any, name: str, file: Path) -> tuple[pa.Table, list[str]]:
+    """The named columns of a sheet, and what is left out."""
     head = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
     titles = [(column[0].as_py() or "").strip() for column in head.columns]
     if not any(titles):
+        others = [other for other in book.sheet_names if other != name]
         cure = f"; name another, as {file.name}::{others[0]}" if others else ""
         raise refused(file, "the sheet {value} is empty{cure}", value=name, cure=cure)
     whole: dict[str, Any] = {
@@ -206,7 +197,9 @@ def _sheet_of(package: Any, book: Any, name: str, file: Path) -> Sheet:
             except package.UnsupportedColumnTypeCombinationError:
                 columns[at] = numbers  # of which some are kept as text: a mishap, unlike codes
     rows = pa.Table.from_arrays([columns[at] for at in named], [titles[at] for at in named])
-    return Sheet(name, rows, others, tuple(nameless))
+    letters = ", ".join(nameless)
+    left_out = f"{file.name}: columns without a name are left out: {letters}"
+    return rows, [left_out] if nameless else []
 
 
 def _tidy(column: pa.Array) -> pa.Array:

@@ -40,7 +40,6 @@ from itrust.data.formats.base import (
 
 GZIP = b"\x1f\x8b"
 PACKING = 6  # of gzip, its usual level
-LINES_BYTES = 2**18  # enough to tell how long lines are
 HEAD_LINES, HEAD_BYTES = 2_000, 2**20  # to tell how a file is written
 CSV_BLOCK_BYTES = 2**23
 MAX_BLOCK_BYTES = 2**22  # once types are known: Arrow reads up to 32 blocks ahead
@@ -98,21 +97,6 @@ class TextForm:
 AS_SEEN = TextForm()
 
 
-class TextFile(Format):
-    """Lines, also gzipped; what Arrow tells of a type holds for the first block of a file."""
-
-    may_be_gzipped = True
-
-    def about_rows(self, path: Path) -> float | None:
-        with path.open("rb") as raw:
-            file = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-            try:
-                lines = file.read(LINES_BYTES).count(b"\n")
-            except (OSError, EOFError, zlib.error):  # the reader says what is wrong with it
-                lines = 0
-            return path.stat().st_size * lines / max(raw.tell(), 1)
-
-
 def _unpacked(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP
@@ -143,13 +127,13 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Delimited(TextFile):
+class Delimited(Format):
     """Cells with a sign between them; read with Arrow's streaming reader."""
 
     separator: str
     form: TextForm = AS_SEEN
 
-    title, has_types = "CSV", False
+    title, has_types, is_text = "CSV", False, True
     endings: ClassVar[tuple[str, ...]] = (".csv",)
 
     def form_of(self, path: Path) -> TextForm:
@@ -372,11 +356,11 @@ def _lasting(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
 
 
-class JsonLines(TextFile):
+class JsonLines(Format):
     """An object a line, some megabytes of lines at a time; a field that is absent is missing."""
 
     title, endings = "JSON lines", (".jsonl", ".ndjson")
-    types_last = False
+    types_last, is_text = False, True
 
     def begins(self, head: bytes) -> bool:
         return re.match(rb'\s*\{\s*["}]', head.removeprefix(BOM)) is not None

@@ -232,7 +232,7 @@ def test_an_impossible_label_of_weight_0_counts_nothing():
         sample = Sample(y, p, x, weights=own)
         assert sample.impossible.size == count
         several = it.MulticlassSample(y.astype(int), np.c_[1 - p, p, 0 * p], x, weights=own)
-        assert several.impossible == count
+        assert several.impossible.size == count
         for one, null in ((sample, None), (sample, nulls.Selection(2.0)), (several, None)):
             found = it.klce_test(one, null=null, draws=99, rng=0)
             assert found.impossible == count

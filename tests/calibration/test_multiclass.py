@@ -235,7 +235,7 @@ def test_a_curve_of_several_classes_is_refused_before_it_is_drawn():
 
 def test_impossible_labels_are_told():
     s = MulticlassSample([0, 1, 1], [[0.5, 0.5, 0], [1.0, 0, 0], [0.2, 0.8, 0]])
-    assert s.impossible == 1
+    assert s.impossible.size == 1
     assert "impossible" in str(it.multiclass_test(s, draws=9, rng=0))
 
 

@@ -115,7 +115,7 @@ def test_a_tally_equals_the_loop_over_rows():
     for own, k in zip(p, codes, strict=True):
         never += own[k] == 0
         refuted += [(own[j] == 0 and j == k) or (own[j] == 1 and j != k) for j in range(3)]
-    assert found.impossible == never == sample.impossible > 0
+    assert found.impossible == never == sample.impossible.size > 0
     np.testing.assert_array_equal(found.refuted, refuted)
     np.testing.assert_array_equal(found.positives, np.bincount(codes, minlength=3))
     assert found.certain == np.count_nonzero(p[:, 0] == 1)

@@ -423,37 +423,6 @@ def test_load_carries_the_whole_design(tmp_path, name):
     assert scanned(file, cluster="blocks(day)").load().clusters < 300
 
 
-@pytest.mark.parametrize("cluster", ["shop", ["stratum", "psu"], ["shop", "week(day)"]])
-def test_chunks_have_the_same_cluster_for_the_same_unit_everywhere(tmp_path, cluster):
-    rows = drawn()
-    for part, name in enumerate(["a.parquet", "b.parquet"]):
-        write(rows.slice(part * 1500, 1500), tmp_path / name)
-    source = scanned(str(tmp_path / "*.parquet"), cluster=cluster)
-    found = np.concatenate([chunk.cluster for chunk in source.chunks(400)])
-    codes = np.unique(found, return_inverse=True)[1]
-    memory = in_memory(rows, cluster=cluster).cluster
-    assert found.min() >= 0
-    assert found.dtype == np.int64
-    pairs = set(zip(codes.tolist(), memory.tolist(), strict=True))
-    assert len(pairs) == codes.max() + 1 == memory.max() + 1
-    again = np.concatenate([chunk.cluster for chunk in source.chunks(1000)])
-    assert (again == found).all()
-
-
-def test_units_have_one_number_whether_they_are_whole_numbers_or_decimals(tmp_path):
-    rows = drawn()
-    write(rows, tmp_path / "a.parquet")
-    decimals = rows.set_column(
-        rows.column_names.index("psu"), "psu", rows["psu"].cast(pa.float64())
-    )
-    write(decimals, tmp_path / "b.parquet")
-    one, other = (
-        next(scanned(tmp_path / name, cluster="psu").chunks(100)).cluster.tolist()
-        for name in ("a.parquet", "b.parquet")
-    )
-    assert one == other
-
-
 @pytest.mark.parametrize(
     "design",
     [
@@ -476,5 +445,3 @@ def test_wrong_columns_of_a_design_are_refused_before_a_row_is_read(tmp_path):
         scanned(file, cluster="shp")
     with pytest.raises(InputError, match=r"no column matches 'RW\*'; did you mean 'rw\*'"):
         scanned(file, replicate_weights="RW*", replicate_method="brr")
-    with pytest.raises(InputError, match="is found from all rows"):
-        next(scanned(file, cluster="blocks(day)").chunks(10))

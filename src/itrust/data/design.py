@@ -10,7 +10,6 @@ lie in one stratum, and two or more in each. Parts of a sample need not.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -58,8 +57,6 @@ DIGITS = 9  # by which the replicate weights of two rows are told apart
 ROUNDING = 1e-9
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"
-BITS = np.uint64(2**63 - 1)
-MIXERS = tuple(np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 CERTAINTY = (
     "; if it was sure to be drawn (a certainty unit), give its rows or lower units as clusters"
 )
@@ -510,26 +507,6 @@ class Ids:
         words = [str(v) if isinstance(v, date) else shown(whole(v)) for v in ids]
         return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
-    def hashed(self) -> IntArray:
-        """A number below 2^63 for each row, (n,), that depends on the values of its unit alone.
-
-        The same units have the same number in every part of a file. Two of m units share one with
-        a probability of about m^2 / 2^64, which is negligible: 5e-8 for a million units.
-        """
-        mixed = np.zeros(self.columns[0][2].size, dtype=np.uint64)
-        for _, levels, codes in self.columns:
-            digests = np.array([_digest(level) for level in levels], dtype=np.uint64)
-            mixed = (mixed ^ digests[codes]) * MIXERS[0]
-            mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXERS[1]
-        return (mixed & BITS).astype(np.int64)
-
-
-def _digest(value: Any) -> int:
-    """64 bits of a value."""
-    kind = "text" if isinstance(value, str) else "other"
-    text = f"{kind} {whole(value)}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-
 
 def read_ids(values: object, argument: str, n: int) -> Ids:
     """Units from one column, or from several in a frame, a mapping or an array (n, k)."""
@@ -567,26 +544,22 @@ def read_design(
     strata: object = None,
     replicate_weights: object = None,
     replicate_method: object = None,
-    partial: bool = False,
     as_drawn: bool = True,
 ) -> Design:
-    """How n rows were drawn; with `partial` they are a part of all, whose clusters have hashes.
-
-    Unless they are all rows `as_drawn`, clusters and strata need not allow a variance.
-    """
+    """How n rows were drawn; unless all are there `as_drawn`, they need not allow a variance."""
     w = None if weights is None else read_weights(weights, n, Subject(WEIGHTS))
     units, groups = (
         None if values is None else read_ids(values, argument, n)
         for argument, values in ((CLUSTER, cluster), (STRATA, strata))
     )
-    if as_drawn and not partial:
+    if as_drawn:
         _refuse_odd_design(n, w, units, groups)
     replicates, method, were_multiples = _read_replicates(replicate_weights, replicate_method, w, n)
     return Design(
         n,
         weights=w,
-        cluster=None if units is None else units.hashed() if partial else units.codes,
-        strata=None if groups is None else groups.hashed() if partial else groups.codes,
+        cluster=None if units is None else units.codes,
+        strata=None if groups is None else groups.codes,
         replicate_weights=replicates,
         replication=method,
         were_multiples=were_multiples,

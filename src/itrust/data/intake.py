@@ -58,7 +58,7 @@ from itrust.data.selection import (
     read_na_values,
     taken,
 )
-from itrust.data.units import AUTO, UnitColumn, read_units, replicate_columns, unit_columns
+from itrust.data.units import UnitColumn, read_units, replicate_columns, unit_columns
 
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 UNITS = ("cluster", "strata")
@@ -122,7 +122,6 @@ def read_rows(
             n,
             **{role: given[role] for role in DRAWN},
             replicate_method=replicate_method,
-            partial=partial,
             as_drawn=as_drawn and not partial,
         )
     rows = kind.made(
@@ -445,7 +444,7 @@ class Roles:
             refuse_among_covariates("replicate_weights", name, self.names)
 
     def read(self, kind: type[R], columns: Mapping[str, Any], **settings: Any) -> R:
-        """Read rows of a frame, or `partial` ones of a file."""
+        """Read rows of a frame, or `partial` ones of a file, without clusters and strata."""
         p: Any = columns[self.prob[0]]
         classes: tuple[Any, ...] | None = None
         if self.several:
@@ -461,29 +460,21 @@ class Roles:
             {name: columns[name] for name in self.names},
             classes=classes,
             weights=None if self.weights is None else columns[self.weights],
-            **self._units(columns, settings.get("partial", False)),
-            replicate_weights={name: columns[name] for name in self.replicate_weights} or None,
-            replicate_method=self.replicate_method,
+            **({} if settings.get("partial") else self._drawn(columns)),
             positive=self.positive,
             kinds=self.kinds,
             label=self.label,
             **{"missing": self.missing} | settings,
         )
 
-    def _units(self, columns: Mapping[str, Any], partial: bool) -> dict[str, Any]:
-        """Clusters and strata of the rows; the same unit has the same values everywhere."""
+    def _drawn(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Clusters, strata and replicate weights of the rows."""
         looked_at = self.prob[1:] if len(self.prob) == 2 else self.prob
-        units: dict[str, Any] = {}
+        replicates = {name: columns[name] for name in self.replicate_weights} or None
+        units: dict[str, Any] = {"replicate_weights": replicates}
+        units["replicate_method"] = self.replicate_method
         for role in UNITS:
             for unit in getattr(self, role):
-                if unit.length == AUTO and partial:
-                    raise InputError(
-                        "{argument}: the length of {value} is found from all rows; use "
-                        "scan(...).load(), or name it, such as week({column})",
-                        argument=role,
-                        value=unit.text,
-                        details={"column": unit.column},
-                    )
                 # Blocks of time are as long as the predictions of any class need them.
                 settled = [unit.settled(columns, role, columns[name]) for name in looked_at]
                 own = max(settled, key=lambda u: u.length if isinstance(u.length, int) else 0)

@@ -21,7 +21,7 @@ import pytest
 import itrust as it
 from fuzz.kills import killed_at_a_move
 from itrust.cli.options import Options
-from itrust.cli.watch_state import BatchName, held, levels_of
+from itrust.cli.watch_state import free_name, held, levels_of
 from shell import invoke
 
 ROWS, WEEKS, DRIFT = 150, 10, 4
@@ -244,8 +244,8 @@ def test_values_that_the_reference_lacks_are_told_and_cannot_forge_lines(folder)
     said = update("new.parquet").stderr
     assert "\x1b[1m" not in said
     told = " ".join(said.split())
-    assert "region has a value that the reference lacks: isl\\nands" in told
-    assert "(10 rows); only checks that do not name its levels see it" in told
+    assert "region has values that the reference lacks: isl\\nands" in told
+    assert "(10 rows); only checks that do not name its levels see them" in told
     assert "lacks" not in update("week1.parquet").stderr
     text = (folder / "watch.json").read_text()
     for damaged in ('"levels":{"region":[1,"', '"levels":{"region":7,"x":["', '"levels":{"x":["0'):
@@ -504,13 +504,13 @@ def test_notes_name_no_level_of_few_rows():
     homes = [*["west"] * 12, *["north"] * 46, "4 Elm Road", "5 Elm Road"]
     small("nov.csv", 60, 2, home=homes)
     few = " ".join(update("nov.csv", "--min-cell", "10").stderr.split())
-    assert "3 values that the reference lacks: west (12 rows), and 2 others of fewer than" in few
+    assert "values that the reference lacks: west (12 rows), 2 not named; only checks" in few
     assert "Elm" not in few
     small("dec.csv", 60, 3, home=homes)
     none = " ".join(update("dec.csv", "--min-cell", "20").stderr.split())
-    assert "lacks, each in fewer than 20 rows; only checks" in none
+    assert "lacks: 3 not named; only checks" in none
     small("jan.csv", 60, 4, home=homes[12:-1])
-    assert "a value that the reference lacks, in fewer" in " ".join(
+    assert "values that the reference lacks: 1 not named" in " ".join(
         update("jan.csv", "--min-cell", "10").stderr.split()
     )
     small("feb.csv", 60, 5, home=homes[12:-1])
@@ -533,7 +533,7 @@ def test_batches_are_read_as_the_reference_was():
     assert "lacks" not in told.stderr
     assert level_rows("zip = 22") == level_rows("zip = 07") == 30
     small("dec.csv", 60, 3, zip=["22"], code=["1", "2", "x"])
-    assert "code has a value that the reference lacks: x" in " ".join(
+    assert "code has values that the reference lacks: x" in " ".join(
         update("dec.csv").stderr.split()
     )
     assert level_rows("code = 1") == 30 + 20
@@ -701,10 +701,11 @@ def test_batches_are_called_as_their_files_without_known_endings(dated):
 
 
 def test_names_of_200_characters_may_be_late():
-    name = BatchName("x" * 200, 0, frozenset(), is_typed=True)
-    assert name.free(late=False) == "x" * 200
-    assert name.free(late=True) == f"{'x' * 193} (late)"
-    assert BatchName("x" * 200, 0, frozenset({f"{'x' * 193} (late)"})).is_counted
+    name = "x" * 200
+    typed, late = (Options("watch update", None, {"name": name, "late": k}) for k in (False, True))
+    assert free_name(name, {name}, typed) == name
+    assert free_name(name, set(), late) == f"{'x' * 193} (late)"
+    assert free_name(name, {f"{'x' * 193} (late)"}, late) == f"{'x' * 191} (late 2)"
 
 
 @pytest.mark.usefixtures("folder")

@@ -39,7 +39,7 @@ from itrust.cli.roles import needed_columns, read_rows, settle
 from itrust.cli.watch_state import (
     ABSENT,
     KEPT,
-    Closing,
+    MAX_WAITING,
     ColumnKinds,
     Remembered,
     as_the_reference,
@@ -47,6 +47,7 @@ from itrust.cli.watch_state import (
     carried_over,
     closing_of,
     date_order,
+    free_name,
     held,
     kinds_of,
     levels_of,
@@ -56,6 +57,7 @@ from itrust.cli.watch_state import (
     salt_of,
     settled_at_the_start,
     state_place,
+    taken_names,
     text_columns,
     with_the_levels_of_the_reference,
 )
@@ -210,26 +212,30 @@ def _update(options: Options) -> int:
         )
         form = replace(text_form(asked), texts=text_columns(kept.kinds))
         with opened(options, form=form) as source:
-            name = batch_name(options, source, watch)
+            name = batch_name(options, source)
             with settled_at_the_start(asked):
                 asked = as_the_reference(source, asked, kept.kinds)
                 roles = settle(source, asked)
-                closing = closing_of(source, roles, asked, options, kept.waiting, name)
-                say(options, *closing.notes)
+                where, times, waits = closing_of(
+                    source, roles, asked, options, kept.waiting, watch, name
+                )
                 checksum = source.checksum  # of what is read next
-                only = replace(asked, values={**asked.values, "where": closing.where})
+                only = replace(asked, values={**asked.values, "where": where})
                 (rows,) = read_rows(source, roles, roles.on, only).values()
             rows = with_the_levels_of_the_reference(rows, kept.kinds)
             if asked.where is not None or asked.na_values or asked.missing == "drop":
                 say(options, *rows.dropped)
-            called = name.free(options.late)
+            called = free_name(name, taken_names(watch), options)
             with at_work("itrust.watch.watching"):
-                watch = _taken_in(watch, rows, called, options.late, closing)
+                watch = _taken_in(watch, rows, called, options.late, times)
             say(options, *new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell or 1))
-            if called != name.text and not options.late:
-                told = f"a batch is called {name.text!r} already; this one is called {called!r}"
+            if called != name and not options.late:
+                told = f"a batch is called {name!r} already; this one is called {called!r}"
                 say(options, told)
-            kept = kept.after(closing, name)
+            segment = watch.segments[-1].number
+            others = [own for own in kept.waiting if (own.name, own.segment) != (name, segment)]
+            waiting = (*others, *([] if waits is None else [waits]))[-MAX_WAITING:]
+            kept = replace(kept, waiting=waiting)
             watch = watch.with_source(kept.to_dict())
             made = _provenance(options, source.name, checksum)
             report = watch_report(
@@ -241,11 +247,13 @@ def _update(options: Options) -> int:
     return _told(options, report)
 
 
-def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Closing) -> Watch:
+def _taken_in(
+    watch: Watch, rows: Any, name: str | None, late: bool, times: tuple[str, str] | None
+) -> Watch:
     try:
-        return watch.update(rows, name=name, at=closing.times, late=late)
+        return watch.update(rows, name=name, at=times, late=late)
     except it.InputError as error:
-        if error.argument == "at" and closing.times is not None and not late:
+        if error.argument == "at" and times is not None and not late:
             last = max((own for own in watch.history if own.end), key=lambda own: str(own.end))
             batch = f"batch {last.number}" if last.name is None else f"batch {last.name!r}"
             raise it.InputError(
@@ -254,7 +262,7 @@ def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Cl
                 "day and month confused?)",
                 argument="date_column",
                 details={
-                    "first": closing.times[0],
+                    "first": times[0],
                     "last": last.end,
                     "batch": batch,
                     "late": Setting("late"),

@@ -225,20 +225,16 @@ def new_level_notes(rows: Any, known: Levels, salt: bytes, min_cell: int) -> lis
 
 
 def _note(column: str, new: Mapping[str, int], min_cell: int) -> str:
-    one, least = len(new) == 1, counted(min_cell, "row")
     large = sorted((text for text in new if new[text] >= min_cell), key=lambda t: (-new[t], t))
     told = [
         f"{printable(text[:60], lines=False)} ({counted(new[text], 'row')})"
         for text in large[:MAX_NAMED]
     ]
-    if len(large) > MAX_NAMED:
-        told.append(f"and {len(large) - MAX_NAMED:,} more")
-    if 0 < len(large) < len(new):
-        told.append(f"and {counted(len(new) - len(large), 'other')} of fewer than {least}")
-    which = f": {', '.join(told)}" if large else f", {'' if one else 'each '}in fewer than {least}"
+    if len(told) < len(new):
+        told.append(f"{len(new) - len(told):,} not named")
     return (
-        f"{column} has {'a value' if one else f'{len(new):,} values'} that the reference lacks"
-        f"{which}; only checks that do not name its levels see {'it' if one else 'them'}"
+        f"{column} has values that the reference lacks: {', '.join(told)}; only checks that do not "
+        "name its levels see them"
     )
 
 
@@ -258,46 +254,10 @@ MAX_NAME = 200  # characters
 ENDINGS = (".gz", *(ending for kind in FORMATS for ending in kind.endings))
 
 
-@dataclass(frozen=True)
-class BatchName:
-    """A batch among those of its model."""
-
-    text: str | None
-    segment: int
-    taken: frozenset[str] = frozenset()
-    is_typed: bool = False
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether rows were counted under this name, be it late."""
-        return self.text is not None and bool({self.text, _with(self.text, "late")} & self.taken)
-
-    def free(self, late: bool) -> str | None:
-        """A name that no batch of the model has; one that was typed is left to be refused."""
-        if self.text is None or (not late and (self.is_typed or self.text not in self.taken)):
-            return self.text
-        numbers = range(2, len(self.taken) + 3)
-        ends = ["late", *(f"late {k}" for k in numbers)] if late else map(str, numbers)
-        return next(name for end in ends if (name := _with(self.text, end)) not in self.taken)
-
-
-def _with(name: str, end: str) -> str:
-    """A name with something in brackets behind it, cut where it would be too long."""
-    return f"{name[: MAX_NAME - len(end) - 3]} ({end})"
-
-
-def batch_name(options: Options, source: InputFiles, watch: Watch) -> BatchName:
-    """How the batch in some files is called."""
-    segment = watch.segments[-1].number
-    records = [record for record in watch.history if record.segment == segment]
-    taken = frozenset(record.name for record in records if record.name is not None)
+def batch_name(options: Options, source: InputFiles) -> str | None:
+    """How a batch is called: as was typed, or as its one file without the ending, and the table."""
     if options.name is not None:
-        return BatchName(str(options.name), segment, taken, is_typed=True)
-    return BatchName(_of_file(source), segment, taken)
-
-
-def _of_file(source: InputFiles) -> str | None:
-    """The name of the one file without its ending, with the table in it that was named."""
+        return str(options.name)
     if source.name == SPOOLED or len(source.files) != 1:
         return None
     path, table = split_table(source.files[0])
@@ -308,19 +268,33 @@ def _of_file(source: InputFiles) -> str | None:
     return name if name.strip() else None
 
 
+def taken_names(watch: Watch) -> set[str | None]:
+    """How the batches of the present model are called."""
+    segment = watch.segments[-1].number
+    return {record.name for record in watch.history if record.segment == segment}
+
+
+def free_name(name: str | None, taken: set[str | None], options: Options) -> str | None:
+    """A name that no batch of the model has; one that was typed is left to be refused."""
+    is_typed, late = options.name is not None, options.late
+    if name is None or (not late and (is_typed or name not in taken)):
+        return name
+    numbers = range(2, len(taken) + 3)
+    ends = ["late", *(f"late {k}" for k in numbers)] if late else map(str, numbers)
+    return next(free for end in ends if (free := _with(name, end)) not in taken)
+
+
+def _with(name: str, end: str) -> str:
+    """A name with something in brackets behind it, cut where it would be too long."""
+    return f"{name[: MAX_NAME - len(end) - 3]} ({end})"
+
+
 EPOCH = datetime(1970, 1, 1)
 NAME = {"name": Setting("name", ...)}
 
 
-@dataclass(frozen=True)
-class Closing:
-    """Which rows of a file count now."""
-
-    where: str | None
-    times: tuple[str, str] | None = None
-    waiting: int = 0
-    before: str | None = None
-    notes: tuple[str, ...] = ()
+# The condition on rows that count now, when the first and the last closed, and which rows wait.
+Closing = tuple[str | None, tuple[str, str] | None, Waiting | None]
 
 
 def closing_of(
@@ -329,9 +303,10 @@ def closing_of(
     asked: Options,
     options: Options,
     waiting: Sequence[Waiting],
-    batch: BatchName,
+    watch: Watch,
+    name: str | None,
 ) -> Closing:
-    """Settle which rows of a file count now, by the column of dates.
+    """Settle and say which rows of a file count now, by the column of dates.
 
     Late rows of a batch, some of which were counted before, are those that closed since: the batch
     is known by its name. Rows that wait since the time of an earlier model are refused.
@@ -339,7 +314,7 @@ def closing_of(
     column = asked.date_column
     if column is None:
         if options.closed_before is None:
-            return Closing(asked.where)
+            return asked.where, None, None
         raise InputError(
             "{argument} needs the column that says when outcomes are known; this watch was "
             "started without {date_column}",
@@ -348,12 +323,12 @@ def closing_of(
         )
     end = np.inf if options.closed_before is None else _asked_day(options.closed_before)
     before = date_text(end) if np.isfinite(end) else None
-    since = _waits_since(waiting, batch, options.late)
+    since = _waits_since(waiting, watch, name, options.late)
     start = -np.inf if since is None else days_of(since)
     days, lacking = _days(source, roles, asked, column)
     inside = days[(days >= start) & (days < end)]
     waits, known = int((days >= end).sum()), int((days < start).sum())
-    if waits and batch.text is None:
+    if waits and name is None:
         raise InputError(
             "some rows are not closed before {value}; name the batch ({name}), so that they are "
             "known when they enter later",
@@ -372,73 +347,61 @@ def closing_of(
     left_out = {
         f"of {source.name} without {column!r}: left out": lacking,
         f"of {source.name} not closed before {before}: left out, to enter late": waits,
-        f"closed before {since}: counted with {batch.text!r} before": known,
+        f"closed before {since}: counted with {name!r} before": known,
     }
-    return Closing(
-        _condition(asked.where, column, start, end, some_lack=lacking > 0),
-        (date_text(float(inside.min())), date_text(float(inside.max()))),
-        waits,
-        before,
-        tuple(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n),
-    )
+    say(options, *(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n))
+    where = _condition(asked.where, column, start, end, some_lack=lacking > 0)
+    times = date_text(float(inside.min())), date_text(float(inside.max()))
+    if not waits or before is None:
+        return where, times, None
+    return where, times, Waiting(str(name), waits, before, watch.segments[-1].number)
 
 
-def _waits_since(waiting: Sequence[Waiting], batch: BatchName, late: bool) -> str | None:
+def _waits_since(
+    waiting: Sequence[Waiting], watch: Watch, name: str | None, late: bool
+) -> str | None:
     """The date that late rows of the batch had to close before; None where none of it waits.
 
     Refuses a name by which rows would be counted twice, or those that wait forgotten.
     """
-    named = [own for own in waiting if own.name == batch.text]
-    own = next((own for own in named if own.segment == batch.segment), None)
-    if not late:
-        if own is not None:
-            raise InputError(
-                "rows of a batch called {value} still wait, and are known by that name; give this "
-                "batch another one with {name}, or take those rows in with {late}",
-                argument="name",
-                value=batch.text,
-                details={**NAME, "late": Setting("late")},
-            )
-        return None
-    if own is None:
-        names = [one.name for one in waiting if one.segment == batch.segment]
-        _refuse_unknown_rows(batch, names, is_of_before=bool(named))
-    return None if own is None else own.closed_before
-
-
-def _refuse_unknown_rows(batch: BatchName, names: list[str], *, is_of_before: bool) -> None:
-    """Refuse late rows that may have been counted: nothing waits under their name."""
-    if batch.text is None:
+    present = [own for own in waiting if own.segment == watch.segments[-1].number]
+    own = next((own for own in present if own.name == name), None)
+    if not late and own is not None:
         raise InputError(
-            "{argument} needs the name of the batch that the rows belong to, so that none is "
-            "counted twice: give it with {name}",
-            argument="late",
-            details=NAME,
+            "rows of a batch called {value} still wait, and are known by that name; give this "
+            "batch another one with {name}, or take those rows in with {late}",
+            argument="name",
+            value=name,
+            details={**NAME, "late": Setting("late")},
         )
-    if is_of_before:
-        raise InputError(
+    if not late or own is not None:
+        return None if own is None else own.closed_before
+    problem = ""
+    if name is None:
+        problem = (
+            "{argument} needs the name of the batch that the rows belong to, so that none is "
+            "counted twice: give it with {name}"
+        )
+    elif any(other.name == name for other in waiting):
+        problem = (
             "rows of {value} wait since the time of an earlier model, which predicted them; they "
             "say nothing of the present one and are not counted (rows that it has predicted are "
-            "taken in under another name: {name})",
-            argument="late",
-            value=batch.text,
-            details=NAME,
+            "taken in under another name: {name})"
         )
-    if batch.is_counted:
-        raise InputError(
+    elif {name, _with(name, "late")} & taken_names(watch):
+        problem = (
             "{argument}: no rows of {value} wait, since a batch of that name was counted before; "
-            "other rows need another name: {name}",
-            argument="late",
-            value=batch.text,
-            details=NAME,
+            "other rows need another name: {name}"
         )
-    if names:
-        raise InputError(
+    elif present:
+        problem = (
             "rows of {waiting} wait, and a batch is known by its name: say which of them these "
-            "rows belong to with {name}, so that none is counted twice",
-            argument="late",
-            details={"waiting": listed(names), **NAME},
+            "rows belong to with {name}, so that none is counted twice"
         )
+    if problem:
+        details = {"waiting": listed(other.name for other in present), **NAME}
+        raise InputError(problem, argument="late", value=name, details=details)
+    return None
 
 
 def _days(
@@ -596,16 +559,6 @@ class Remembered:
     def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
         return REMEMBERED.write(self)
-
-    def after(self, closing: Closing, batch: BatchName) -> Remembered:
-        """What waits after a batch was taken in."""
-        others = tuple(
-            own for own in self.waiting if own.name != batch.text or own.segment != batch.segment
-        )
-        if not closing.waiting or closing.before is None:
-            return replace(self, waiting=others)
-        new = Waiting(str(batch.text), closing.waiting, closing.before, batch.segment)
-        return replace(self, waiting=(*others, new)[-MAX_WAITING:])
 
 
 def _kept_shape(name: str) -> EntryShape:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import itrust as it
 from itrust._core import (
@@ -446,7 +445,8 @@ def refuse_no_dates(source: InputFiles, asked: Options) -> None:
         return
     values = without_codes(source.table([column]), na_values(asked))[column]
     held = values.drop_null()
-    if len(held) and not is_dates(held):
+    read = it.Population(np.full(len(held), 0.5), {column: held}) if len(held) else None
+    if read is not None and read.column(column).kind != "date":
         raise InputError(
             "{argument}: {value} cannot be read as dates: {first}; write them as in 2026-01-31, or "
             "say their order with {dates}",
@@ -454,11 +454,6 @@ def refuse_no_dates(source: InputFiles, asked: Options) -> None:
             value=column,
             details={"first": str(held[0].as_py()), "dates": Setting("dates", ...)},
         )
-
-
-def is_dates(values: pa.ChunkedArray) -> bool:
-    """Whether these are taken for dates, as covariates are."""
-    return it.Population(np.full(len(values), 0.5), {"dates": values}).columns[0].kind == "date"
 
 
 def days_of(text: str) -> float:

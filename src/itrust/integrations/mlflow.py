@@ -109,7 +109,8 @@ def log_audit(
     )
     for name, text in tags.items():
         client.set_tag(run, f"{prefix}.{name}", text[:MAX_TAG])
-    client.log_text(run, _as_json(facts), f"{prefix}/audit.json")
+    text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
+    client.log_text(run, text, f"{prefix}/audit.json")
     client.log_text(run, pages.page(facts), f"{prefix}/audit.html")
     return metrics
 
@@ -122,15 +123,8 @@ def _metrics(shown: Audit, asked: Asked) -> dict[str, float]:
     found["gate_open"] = not gate(shown, asked).closed
     for number, task in enumerate(shown.tasks):  # names of metrics take no parentheses
         found |= {f"task_{number}_bias": task.bias, f"task_{number}_pvalue": task.pvalue}
-    return {name: float(value) for name, value in found.items() if _is_number(value)}
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
-
-
-def _as_json(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
+    told = {name: float(value) for name, value in found.items() if value is not None}
+    return {name: value for name, value in told.items() if math.isfinite(value)}
 
 
 class AuditArtifact(EvaluationArtifact):  # type: ignore[misc]

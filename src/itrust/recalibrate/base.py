@@ -193,7 +193,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         with progress_stages(stages, self._words, progress) as begin:
             rows = CalibrationRows(sample, lambda total: begin(READING, total))
             self._check_settings()
-            rows.ready(self.reads_covariates)
+            _ = rows.sample if self.reads_covariates or rows.source.several else rows.predictions
             begin(FITTING)
             return self._learn(rows)
 

@@ -249,8 +249,11 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
     X, weights = indexable(X, sample_weight)
     check_consistent_length(X, labels, weights)
     known = np.unique(labels)
-    w = None if weights is None else _weights(weights)
+    w = None if weights is None else np.asarray(column_or_1d(weights), dtype=float)
     counted = known if w is None else np.unique(labels[w > 0])
+    if not counted.size:
+        problem = "every weight is zero or less; some rows must count"
+        raise InputError(problem, argument="sample_weight")
     if counted.size < 2:
         raise InputError(
             "{argument} has one class only, {value}{among}; two are needed",
@@ -259,18 +262,3 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
             details={"among": "" if w is None else ", where weights are positive"},
         )
     return X, labels, w
-
-
-def _weights(values: Any) -> FloatArray:
-    weights = np.asarray(values, dtype=float)
-    if weights.ndim != 1:
-        raise InputError(
-            "{argument} must be one column, not an array of shape {value}",
-            argument="sample_weight",
-            value=weights.shape,
-        )
-    if not (weights > 0).any():
-        raise InputError(
-            "every weight is zero or less; some rows must count", argument="sample_weight"
-        )
-    return weights

@@ -20,6 +20,7 @@ from itrust._core import (
     InputError,
     IntArray,
     Maybe,
+    Number,
     Record,
     Whole,
     checked_count,
@@ -49,7 +50,7 @@ from itrust.recalibrate.rows import (
     units,
     unseen,
 )
-from itrust.recalibrate.saved import COUNT, EDGE, POSITIVE, PROBABILITY, SHARE, Matrix
+from itrust.recalibrate.saved import COUNT, EDGE, POSITIVE, PROBABILITY, SHARE, matrix_of
 from itrust.recalibrate.scaling import (
     RIDGES,
     Beta,
@@ -173,7 +174,7 @@ STEP = Record.of(Step, pvalue=Maybe(PROBABILITY))
 CORRECTION = Record.of(
     Correction,
     bases=tuple_of(BASIS, at_least=1),
-    coefficients=Matrix(),
+    coefficients=matrix_of(Number()),
     width=POSITIVE,
     ridge=POSITIVE,
 )

@@ -205,10 +205,6 @@ class CalibrationRows:
         """Rows at hand."""
         return cls(rows, lambda _: unseen)
 
-    def ready(self, with_covariates: bool) -> None:
-        """Read the rows now."""
-        _ = self.sample if with_covariates or self.source.several else self.predictions
-
     @cached_property
     def sample(self) -> Rows:
         """All rows, or random ones of those in files, without rows of weight 0."""

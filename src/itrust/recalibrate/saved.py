@@ -6,7 +6,6 @@ A file is data and never code. It is read as strict JSON (`json_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,8 +30,6 @@ from itrust._core import (
     Text,
     Whole,
     did_you_mean,
-    inside,
-    same_size,
     shown,
     tuple_of,
     unfit,
@@ -82,22 +79,13 @@ def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     return known[name]
 
 
-@dataclass(frozen=True)
-class Matrix(EntryShape):
-    """A list of equally long lists of numbers."""
+def matrix_of(each: Number) -> Made:
+    """A list of equally long lists of numbers; others fit nothing, and become an empty matrix."""
 
-    each: Number = field(default_factory=Number)
+    def made(rows: list[FloatArray]) -> FloatArray:
+        return np.array(rows) if len({row.size for row in rows}) == 1 else np.empty((0, 0))
 
-    def read(self, value: Any, place: str) -> FloatArray:
-        """Give a two-dimensional array of float."""
-        rows = ListOf(Numbers(self.each), at_least=1).read(value, place)
-        for at, row in enumerate(rows):
-            same_size(inside(place, at), row.size, inside(place, 0), rows[0].size)
-        return np.array(rows)
-
-    def write(self, value: FloatArray) -> Any:
-        """Give the list."""
-        return value.tolist()
+    return Made(ListOf(Numbers(each)), made, np.ndarray.tolist)
 
 
 def whole_record(

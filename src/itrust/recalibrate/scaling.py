@@ -37,7 +37,7 @@ from itrust.recalibrate.rows import (
     probabilities,
     units,
 )
-from itrust.recalibrate.saved import EDGE, FLAG, POSITIVE, Matrix
+from itrust.recalibrate.saved import EDGE, FLAG, POSITIVE, matrix_of
 from itrust.terms import LINKS, MultinomialRows, RegressionRows, fit_glm, fit_multinomial
 
 STEEPEST = 1e3  # of an inverse temperature
@@ -318,7 +318,7 @@ class DirichletCalibration(ScaleMap):
         "rng": Whole(0, 2**128),
     }
     _LEARNED = Record(
-        {"matrix": Matrix(), "intercepts": Numbers(), "ridge": POSITIVE, "edge": EDGE}
+        {"matrix": matrix_of(Number()), "intercepts": Numbers(), "ridge": POSITIVE, "edge": EDGE}
     )
     for_classes = True
     _classes_at_once = 2

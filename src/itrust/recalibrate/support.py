@@ -28,7 +28,7 @@ from itrust._core import (
 from itrust.data import Column, Points
 from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, refuse_odd_scale
 from itrust.recalibrate.rows import held_logit
-from itrust.recalibrate.saved import Matrix
+from itrust.recalibrate.saved import matrix_of
 from itrust.terms import Is, Reading, UnitScale
 
 LONERS = 1  # values at each end that may be mistakes, and do not stretch the range
@@ -243,7 +243,7 @@ SUPPORT = Record.of(
     Support,
     places=tuple_of(PLACE, at_least=1),
     means=Numbers(NEAR_ONE),
-    precision=Matrix(NEAR_ONE),
+    precision=matrix_of(NEAR_ONE),
     usual=Numbers(Number(0, WIDEST), at_least=2, at_most=2),
 )
 

@@ -349,7 +349,7 @@ def test_methods_say_what_they_are_for(town):
         (
             "vector",
             lambda f: f["learned"]["matrix"][0].pop(),
-            r"matrix\[1\] must be as long as learned",
+            r"learned.matrix must be as long as classes, which has 3, not 0",
         ),
         ("temperature", lambda f: f.pop("classes"), "classes"),
         ("temperature", lambda f: f["learned"].update(inverse=-1), "learned.inverse"),

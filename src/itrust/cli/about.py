@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -134,8 +133,6 @@ def examine() -> int:
         f"threads     {available_threads()} of {os.cpu_count()} cores ({limits or NO_LIMIT})",
         f"blas        {'; '.join(dict.fromkeys(libraries)) or 'not known'}",
         f"data        {data}",
-        f"terminal    {shutil.get_terminal_size().columns} columns",
-        "browser     not needed: pages are files",
     ]
     answer("\n".join(part for line in lines for part in wrapped(line, width(), "", " " * 12)))
     return 1 if MISSING in core.values() else 0

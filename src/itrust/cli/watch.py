@@ -23,6 +23,7 @@ from itrust._core import (
     writer_of,
 )
 from itrust.auditing import BAD, OPEN, Provenance, watch_checks
+from itrust.cli import watch_state as state
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import say, width
 from itrust.cli.inputs import opened, text_form
@@ -36,31 +37,6 @@ from itrust.cli.outputs import (
     writers,
 )
 from itrust.cli.roles import needed_columns, read_rows, settle
-from itrust.cli.watch_state import (
-    ABSENT,
-    KEPT,
-    MAX_WAITING,
-    ColumnKinds,
-    Remembered,
-    as_the_reference,
-    batch_name,
-    carried_over,
-    closing_of,
-    date_order,
-    free_name,
-    held,
-    kinds_of,
-    levels_of,
-    new_level_notes,
-    read_state,
-    refuse_no_dates,
-    salt_of,
-    settled_at_the_start,
-    state_place,
-    taken_names,
-    text_columns,
-    with_the_levels_of_the_reference,
-)
 from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,
@@ -83,7 +59,7 @@ def _start(options: Options) -> int:
     checked_alpha(options.alpha)
     if len(options.prob) > 1:
         raise it.InputError("{argument}: one model is watched; name it once", argument="prob")
-    place = state_place(options)
+    place = state.state_place(options)
     refuse_bad_places(options)
     if options.new_model:
         return _go_on(options, place)
@@ -95,7 +71,7 @@ def _start(options: Options) -> int:
             file=str(place),
             details={"new_model": Setting("new_model")},
         )
-    asked = replace(options, values={**ABSENT, **options.values})
+    asked = replace(options, values={**state.ABSENT, **options.values})
 
     def begun(rows: Any) -> Watch:
         return Watch.start(
@@ -116,16 +92,16 @@ def _start(options: Options) -> int:
 
 def _go_on(options: Options, place: Path) -> int:
     """Another model in a watch that is there; what is not said of columns is as it was."""
-    with held(place, options) as write:
-        before, kept = read_state(place)
+    with state.held(place, options) as write:
+        before, kept = state.read_state(place)
         _refuse_other_promises(options, before)
-        named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
-        asked = replace(options, values={**ABSENT, **options.values, **kept.values, **named})
+        named = {name: getattr(options, name) for name in state.KEPT if _is_given(options, name)}
+        asked = replace(options, values={**state.ABSENT, **options.values, **kept.values, **named})
         watch, new = _of_reference(
             asked,
             [own.task for own in before.tasks],
             lambda rows: before.new_model(rows, name=options.name),
-            carried_over(kept.kinds, asked),
+            state.carried_over(kept.kinds, asked),
             kept.waiting,
         )
         say(options, *_left_behind(kept.waiting, before.segments[-1].number))
@@ -137,17 +113,17 @@ def _of_reference(
     asked: Options,
     tasks: Sequence[it.tasks.Task],
     begin: Callable[[Any], Watch],
-    kinds: ColumnKinds,
+    kinds: state.ColumnKinds,
     waiting: tuple[Waiting, ...] = (),
-) -> tuple[Watch, Remembered]:
+) -> tuple[Watch, state.Remembered]:
     """A watch of a reference, with what batches need to be read alike."""
-    form = replace(text_form(asked), texts=text_columns(kinds))
+    form = replace(text_form(asked), texts=state.text_columns(kinds))
     with opened(asked, form=form) as source:
-        read_as = as_the_reference(source, asked, kinds)
+        read_as = state.as_the_reference(source, asked, kinds)
         dates = [] if asked.date_column is None else [asked.date_column]
         source.require("date_column", *dates)
         roles = settle(source, read_as, not_on=dates)
-        refuse_no_dates(source, read_as)
+        state.refuse_no_dates(source, read_as)
         covariates = needed_columns(source, tasks, roles)
         more = [name for name in covariates if name not in roles.on]
         if more:
@@ -156,10 +132,10 @@ def _of_reference(
         say(asked, *rows.notes)
         with at_work("itrust.watch.watching"):
             watch = begin(rows)
-        order = asked.dates or date_order(source)
+        order = asked.dates or state.date_order(source)
         asked = replace(asked, values={**asked.values, "dates": order})
-        levels = levels_of(rows, salt_of(watch))
-        kept = Remembered.of(asked, roles, covariates, levels, kinds_of(rows))
+        levels = state.levels_of(rows, state.salt_of(watch))
+        kept = state.Remembered.of(asked, roles, covariates, levels, state.kinds_of(rows))
     kept = replace(kept, waiting=waiting)
     return watch.with_source(kept.to_dict()), kept
 
@@ -174,13 +150,13 @@ def _is_given(options: Options, name: str) -> bool:
 def _refuse_other_promises(options: Options, watch: Watch) -> None:
     """A segment has the numbers and the promise of the watch that it goes on with."""
     tasks = [own.task.formula for own in watch.tasks]
-    held = {
+    kept = {
         "task": tasks,
         "alpha": watch.alpha,
         "tolerance": watch.tolerance,
         "promise": watch.promise.value.replace(" ", "-"),
     }
-    for name, own in held.items():
+    for name, own in kept.items():
         typed = getattr(options, name)
         if name == "task":
             typed = [it.tasks.parse(text).formula for text in typed]
@@ -203,38 +179,39 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
 
 def _update(options: Options) -> int:
     checked_min_cell(options.min_cell)
-    place = state_place(options)
+    place = state.state_place(options)
     refuse_bad_places(options)
-    with held(place, options) as write:
-        watch, kept = read_state(place)
+    with state.held(place, options) as write:
+        watch, kept = state.read_state(place)
         asked = replace(
             options, command=WATCH_START, values={**kept.values, "quiet": options.quiet}
         )
-        form = replace(text_form(asked), texts=text_columns(kept.kinds))
+        form = replace(text_form(asked), texts=state.text_columns(kept.kinds))
         with opened(options, form=form) as source:
-            name = batch_name(options, source)
-            with settled_at_the_start(asked):
-                asked = as_the_reference(source, asked, kept.kinds)
+            name = state.batch_name(options, source)
+            with state.settled_at_the_start(asked):
+                asked = state.as_the_reference(source, asked, kept.kinds)
                 roles = settle(source, asked)
-                where, times, waits = closing_of(
+                where, times, waits = state.closing_of(
                     source, roles, asked, options, kept.waiting, watch, name
                 )
                 checksum = source.checksum  # of what is read next
                 only = replace(asked, values={**asked.values, "where": where})
                 (rows,) = read_rows(source, roles, roles.on, only).values()
-            rows = with_the_levels_of_the_reference(rows, kept.kinds)
+            rows = state.with_the_levels_of_the_reference(rows, kept.kinds)
             if asked.where is not None or asked.na_values or asked.missing == "drop":
                 say(options, *rows.dropped)
-            called = free_name(name, taken_names(watch), options)
+            called = state.free_name(name, state.taken_names(watch), options)
             with at_work("itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, times)
-            say(options, *new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell or 1))
+            salt, least = state.salt_of(watch), options.min_cell or 1
+            say(options, *state.new_level_notes(rows, kept.levels, salt, least))
             if called != name and not options.late:
                 told = f"a batch is called {name!r} already; this one is called {called!r}"
                 say(options, told)
             segment = watch.segments[-1].number
             others = [own for own in kept.waiting if (own.name, own.segment) != (name, segment)]
-            waiting = (*others, *([] if waits is None else [waits]))[-MAX_WAITING:]
+            waiting = (*others, *([] if waits is None else [waits]))[-state.MAX_WAITING :]
             kept = replace(kept, waiting=waiting)
             watch = watch.with_source(kept.to_dict())
             made = _provenance(options, source.name, checksum)
@@ -276,9 +253,9 @@ def _taken_in(
 
 def _status(options: Options) -> int:
     checked_min_cell(options.min_cell)
-    place = state_place(options)
+    place = state.state_place(options)
     refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
-    watch, kept = read_state(place)
+    watch, kept = state.read_state(place)
     made = _provenance(options)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
     write_all(_writers(options, report, place.name))

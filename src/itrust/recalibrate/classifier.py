@@ -249,7 +249,13 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
     X, weights = indexable(X, sample_weight)
     check_consistent_length(X, labels, weights)
     known = np.unique(labels)
-    w = None if weights is None else np.asarray(column_or_1d(weights), dtype=float)
+    w = None if weights is None else np.asarray(weights, dtype=float)
+    if w is not None and w.ndim != 1:
+        raise InputError(
+            "{argument} must be one column, not an array of shape {value}",
+            argument="sample_weight",
+            value=w.shape,
+        )
     counted = known if w is None else np.unique(labels[w > 0])
     if not counted.size:
         problem = "every weight is zero or less; some rows must count"

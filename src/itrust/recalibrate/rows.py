@@ -231,8 +231,9 @@ class CalibrationRows:
     @cached_property
     def predictions(self) -> Predictions:
         """Labels and predictions of all rows, gathered in cells if they are many."""
-        if isinstance(self.source, Scan) and self.source.is_simple:
-            return _gathered(self.source, self.announce(rows_in_files(self.source)))
+        source = self.source
+        if isinstance(source, Scan) and source.is_simple and not source.several:
+            return _gathered(source, self.announce(rows_in_files(source)))
         return Predictions.of(self.sample)
 
 

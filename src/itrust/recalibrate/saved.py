@@ -85,7 +85,7 @@ def matrix_of(each: Number) -> Made:
     def made(rows: list[FloatArray]) -> FloatArray:
         return np.array(rows) if len({row.size for row in rows}) == 1 else np.empty((0, 0))
 
-    return Made(ListOf(Numbers(each)), made, np.ndarray.tolist)
+    return Made(ListOf(Numbers(each)), made, list)
 
 
 def whole_record(

@@ -25,7 +25,7 @@
     const signs = signsOf(short(text, 2 * most - 12)); // room to end between words
     if (signs.length <= most) return [signs.join("")];
     const from = signs.length - most;
-    const ends = signs.slice(from, most + 1).map((sign, k) => (/[\s_=,;:/-]/.test(sign) ? from + k : -1)).filter((at) => at > 0);
+    const ends = signs.slice(from, most + 1).map((sign, k) => (/[\s_=,;:/-]/.test(sign) && signs[from + k + 1] !== "%" ? from + k : -1)).filter((at) => at > 0);
     const at = ends.length ? ends[ends.length - 1] + (ends[ends.length - 1] < most ? 1 : 0) : most;
     return [signs.slice(0, at).join(""), signs.slice(at).join("")];
   };
@@ -371,7 +371,7 @@
     const some = dots.filter((_, k) => k % Math.ceil(dots.length / 400) === 0);
     const heights = [...part.points, ...dots].map((point) => point.y).concat(part.rule === undefined ? [] : [part.rule], part.log ? [0] : []);
     const [low, high] = [Math.min(...heights), Math.max(...heights)];
-    const room = 0.06 * (high - low) || 0.05;
+    const room = (part.low ? 0.15 : 0.06) * (high - low) || 0.05;
     const powers = { tickMinStep: 1, labelExpr: "datum.value < -3 || datum.value > 4 ? '1e' + datum.value : format(pow(10, datum.value), ',')" };
     const across = { grid: false, tickCount: wide() && !part.low ? 10 : 4, ...titled("x"), ...(part.whole ? { tickMinStep: 1, format: "d" } : {}), ...(part.percent ? { format: "~%" } : {}) };
     const x = quantity("x", { scale: { zero: false, nice: false, padding: 10 }, axis: across });

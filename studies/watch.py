@@ -28,7 +28,7 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust._core import write_whole
-from itrust.watch.bets import BatchRows, PanelWealth, bet_sums, ratios_of, since_of
+from itrust.watch.bets import PanelWealth, bet_sums, ratios_of, since_of
 from itrust.watch.components import CheckPanel, settled_panel
 from itrust.watch.results import Promise
 from itrust.watch.sequences import TaskSequence
@@ -96,7 +96,7 @@ class Cell:
     drift: str
     batches: int
     tolerance: float | None = None
-    promise: Promise = Promise.EVER
+    promise: Promise = "ever"
     cluster: int = 1
     runs: int = 1_000
     compared: bool = False
@@ -108,7 +108,7 @@ class Cell:
         return AFTER if self.part == "drift" else 0
 
 
-RUN_LENGTH = Promise.RUN_LENGTH
+RUN_LENGTH = "run length"
 CELLS = [
     Cell("level", "no drift", "none", 1_000, target="ever alarms <= .05"),
     Cell(
@@ -143,7 +143,7 @@ def watched(cell: Cell, seed: int) -> dict[str, float]:
     if moved:
         reference, _ = settled(seed // AT_ONCE)
         phi = panel.matrix(reference.points)[list(panel.joint)]
-        known = held.known.with_reference(phi, BatchRows(reference.y, reference.p))
+        known = held.known.with_reference(phi, (reference.y, reference.p, None))
         held = replace(held, known=known)
     share = None if cell.cluster == 1 else np.full(ROWS, 1 / cell.cluster)
     batch = 0
@@ -154,12 +154,12 @@ def watched(cell: Cell, seed: int) -> dict[str, float]:
         matrix = np.moveaxis(matrix.reshape(len(matrix), count, ROWS), 0, 1)
         y, p = sample.y[lot].reshape(count, ROWS), sample.p[lot].reshape(count, ROWS)
         shares = None if share is None else np.broadcast_to(share, y.shape)
-        sums = bet_sums(matrix, BatchRows(y, p, shares), cell.tolerance or 0.0)
+        sums = bet_sums(matrix, (y, p, shares), cell.tolerance or 0.0)
         for k in range(count):
             batch += 1
             ratios, known = np.zeros(held.log_moved.size), held.known
             if moved:
-                own, phi = BatchRows(y[k], p[k], share), matrix[k][list(panel.joint)]
+                own, phi = (y[k], p[k], share), matrix[k][list(panel.joint)]
                 ratios = ratios_of(known.moves(), phi, own)
                 known = known.faded().plus(phi, own)
             held = held.moved_by(sums[:, k], ratios, known, batch, cell.promise)

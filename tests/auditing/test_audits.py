@@ -10,7 +10,7 @@ from scipy.stats import norm
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
-from itrust.auditing import Audit, ImpossibleLabels, PointBias, Unknown, Verdict
+from itrust.auditing import Audit, ImpossibleLabels, PointBias, Verdict, parts
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice, near_end
 from itrust.calibration import Finding, Refusal
@@ -102,7 +102,7 @@ def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
     assert {Slice, PointBias, Finding} <= {type(item) for item in strict.evidence}
     for point in (item for item in strict.evidence if isinstance(item, PointBias)):
         assert min(abs(point.lower), abs(point.upper)) >= 0.001
-        assert {own.name for own in point.coordinates} == {"income", "age", "region"}
+        assert {name for name, *_ in point.coordinates} == {"income", "age", "region"}
     first = audit.evidence[0]
     assert f"by at least {abs(first.at_least):.3f}" in audit.sentence
     likely = abs(first.estimate(audit.tolerance))
@@ -249,7 +249,7 @@ def test_overall_calibration_is_rejected_only_with_calibration_given_the_covaria
 def test_what_no_label_can_contradict_is_not_called_calibrated():
     sure = np.repeat([0.0, 1.0], 30)
     found = it.audit(it.Sample(sure, sure), draws=79, rng=0, tolerance=0.9, charts=False)
-    assert found.missed.unknown is Unknown.NO_VARIATION
+    assert found.missed.unknown == parts.NO_VARIATION
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
@@ -414,12 +414,12 @@ def test_with_clusters_the_rule_is_that_of_independent_rows():
 def test_where_clusters_cannot_tell_what_was_missed_it_says_why():
     few = it.audit(wards(8, 40), draws=199, rng=0, tolerance=0.4, charts=False)
     assert few.missed.detectable is None
-    assert few.missed.unknown is Unknown.FEW_CLUSTERS
+    assert few.missed.unknown == parts.FEW_CLUSTERS
     if not few.judgement.refuted:
         assert few.verdict is Verdict.INCONCLUSIVE
     assert few.to_dict()["missed"]["unknown"].startswith("fewer than 10 clusters")
-    assert few.to_dict()["missed"]["sentence"].endswith(Unknown.FEW_CLUSTERS)
+    assert few.to_dict()["missed"]["sentence"].endswith(parts.FEW_CLUSTERS)
     unit = np.arange(60) // 3
     none = it.audit(it.Sample(np.zeros(60), np.full(60, 0.01), cluster=unit), draws=199, rng=0)
-    assert none.missed.unknown is Unknown.ALIKE_LABELS
+    assert none.missed.unknown == parts.ALIKE_LABELS
     assert "is not known: all labels are alike" in none.to_dict()["missed"]["sentence"]

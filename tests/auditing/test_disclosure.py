@@ -339,9 +339,9 @@ def test_a_point_is_told_without_the_group_that_would_give_it_away():
     shown = [item for item in found.disclosed(LEAST).evidence if isinstance(item, PointBias)]
     assert len(points) == len(shown) > 0
     for before, after in zip(points, shown, strict=True):
-        hidden = {own.name for own in before.coordinates} - {own.name for own in after.coordinates}
-        assert hidden == {own.name for own in before.coordinates if own.value == "few"}
-        values = [{c.name: c.value for c in own.coordinates} for own in (before, after)]
+        hidden = {own[0] for own in before.coordinates} - {own[0] for own in after.coordinates}
+        assert hidden == {name for name, value, *_ in before.coordinates if value == "few"}
+        values = [{name: value for name, value, *_ in own.coordinates} for own in (before, after)]
         assert values[0]["h"] != values[1]["h"] == pytest.approx(values[0]["h"], abs=0.3)
 
 

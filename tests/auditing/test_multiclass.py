@@ -54,7 +54,7 @@ def calibrated():
 
 
 def test_where_nothing_is_rejected_there_is_nothing_to_overturn(calibrated):
-    assert calibrated.robustness.untold is auditing.Untold.NOT_REJECTED
+    assert calibrated.robustness.untold == auditing.overturning.NOT_REJECTED
     said = "calibration is not rejected, so there is nothing to overturn"
     assert said in " ".join(str(calibrated).split())
     assert said[1:] in page(calibrated)
@@ -62,7 +62,7 @@ def test_where_nothing_is_rejected_there_is_nothing_to_overturn(calibrated):
 
 def test_every_surface_says_that_robustness_is_not_known_of_several_classes(audit):
     said = "probabilities of several classes cannot move one by one"
-    assert audit.robustness.untold is auditing.Untold.SEVERAL_CLASSES
+    assert audit.robustness.untold == auditing.overturning.SEVERAL_CLASSES
     facts = audit.to_dict()["robustness"]
     assert facts["untold"].startswith(said)
     assert said in facts["sentence"]

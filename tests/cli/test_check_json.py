@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 SAVED = Path(__file__).parents[1] / "auditing" / "saved"
 NEWEST = SAVED / "itrust-audit-5.json"
 
@@ -31,11 +29,11 @@ def test_standard_input_is_read():
     assert out.startswith("standard input: itrust-audit/5")
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_an_older_version_is_named(number):
-    code, out, err = check(f"itrust-audit-{number}.json", cwd=SAVED)
+def test_another_version_is_named(tmp_path):
+    (tmp_path / "old.json").write_text('{"schema": "itrust-audit/4"}')
+    code, out, err = check("old.json", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert f"it has the schema itrust-audit/{number} of an earlier version" in err
+    assert "it has the schema 'itrust-audit/4', not itrust-audit/5" in err
 
 
 def test_a_damaged_audit_is_refused_with_the_place(tmp_path):

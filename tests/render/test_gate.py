@@ -46,8 +46,8 @@ def test_the_gate_is_closed_for_what_is_shown_to_be_miscalibrated_and_open_other
 
 
 def test_a_verdict_that_is_not_known_is_neither_good_nor_bad():
-    assert tone_of("a verdict of a later version").name == "open"
-    assert {verdict.tone.name for verdict in CLOSED} == {"bad"}
+    assert tone_of("a verdict of a later version") == "open"
+    assert {verdict.tone for verdict in CLOSED} == {"bad"}
 
 
 def test_checks_fail_only_where_the_gate_is_closed(wrong, few):

@@ -12,7 +12,7 @@ import pytest
 import itrust as it
 from itrust._core import rounded
 from itrust.auditing import Audit
-from itrust.render.document import LONG, MAX_ROWS, Document, Sentence, Table, html
+from itrust.render.document import LIGHT, LONG, MAX_ROWS, Document, Sentence, Table, html
 
 mpl.use("Agg")
 EVIL = "<script>alert(1)</script>"
@@ -75,7 +75,7 @@ def test_results_are_short_in_one_line(audit):
 def test_the_verdict_and_the_tasks_are_told(audit):
     made = audit._repr_html_()
     assert f"VERDICT  {audit.verdict}" in made
-    assert audit.verdict.tone.light in made
+    assert LIGHT[audit.verdict.tone] in made
     assert "mean age among positives" in made
     task = audit.tasks[0]
     assert rounded(task.bias, task.lower, task.upper, "+") in made

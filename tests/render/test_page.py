@@ -405,7 +405,7 @@ def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):
     made = report.page(kept)
     assert "Something new" in shown_text(made)
     assert '<section class="verdict open"' in made
-    assert f'<section class="verdict {Verdict(survey.verdict).tone.name}"' in report.page(survey)
+    assert f'<section class="verdict {Verdict(survey.verdict).tone}"' in report.page(survey)
 
 
 def test_first_things_come_first(text):

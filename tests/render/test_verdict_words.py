@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from itrust.auditing import Judgement, Overlooked, Unknown, Verdict
+from itrust.auditing import Judgement, Overlooked, Verdict
+from itrust.auditing.parts import FEW_CLUSTERS
 from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation, Refusal
 from itrust.data import Everywhere, Level
 from itrust.render import action_of, sentence_of
@@ -105,7 +106,7 @@ def test_clusters_are_named_beside_what_they_allow_to_say():
 
 
 def test_why_it_is_not_known_what_was_missed_is_said():
-    unknown = replace(judged(Verdict.INCONCLUSIVE, None), unknown=Unknown.FEW_CLUSTERS)
+    unknown = replace(judged(Verdict.INCONCLUSIVE, None), unknown=FEW_CLUSTERS)
     assert sentence_of(unknown).endswith(
         "is not known: fewer than 10 clusters cannot tell how far rows of a cluster go together."
     )

@@ -25,7 +25,6 @@ from itrust.watch import (
     Waiting,
     Watch,
     WatchReport,
-    levels_so_far,
     number_finding,
     watch_report,
 )
@@ -72,6 +71,7 @@ def many(report: WatchReport, batches: int) -> WatchReport:
         replace(first, number=k + 1, segment=int(k >= batches // 2), log_evalue=float(own))
         for k, own in enumerate(logs)
     )
+    history = (*history[:-1], replace(history[-1], raised=True))
     old = replace(report.segments[0], batches=batches // 2)
     new = replace(old, number=1, first=batches // 2 + 1, name="v2")
     return replace(report, history=history, segments=(old, new))
@@ -172,7 +172,7 @@ def test_small_batches_tell_neither_means_nor_evidence(started):
     assert np.isnan([first.mean_label, first.mean_prediction, first.log_evalue]).all()
     assert second.log_evalue == pytest.approx(found.history[1].log_evalue, rel=1e-2)
     assert not any(math.isnan(own.lower) for own in shown.numbers)
-    assert len(shown.levels) == len(levels_so_far(found))
+    assert len(shown.levels) == len(found.levels())
     assert shown.withheld == 1
     assert "too few to be shown" in str(shown)
     assert "withheld: 1 of the batches" in watch_page(shown)
@@ -184,7 +184,7 @@ def test_levels_are_sums_of_residuals_by_hand(watch):
     parts = [sample(week, 0.28 * (week > DRIFT)) for week in range(1, WEEKS + 1)]
     residuals = np.concatenate([part.y - part.p for part in parts])
     spread = np.concatenate([part.p * (1 - part.p) for part in parts])
-    levels = levels_so_far(watch)
+    levels = watch.levels()
     assert levels[0].excess == pytest.approx(residuals.sum(), rel=1e-4)
     assert levels[0].chance == pytest.approx(np.sqrt(spread.sum()), rel=1e-4)
     own = next(level for level in levels if PLANTED in str(level.where))
@@ -263,7 +263,7 @@ def test_words_of_the_promise(started, report):
 
 def test_parts_of_a_watch_show_themselves(watch):
     parts = [watch.since, watch.findings()[0], *watch.tasks, watch.history[-1], watch.segments[0]]
-    parts += [watch.segments[0].alarms[0], *levels_so_far(watch)[:2], watch]
+    parts += [*watch.levels()[:2], watch]
     for part in parts:
         assert str(part)
         assert as_html(part).startswith("<div")
@@ -277,7 +277,7 @@ def test_a_page_is_not_made_of_another_dict():
 
 
 def test_advice_after_an_alarm_ends_with_the_alarm_once_the_evidence_has_fallen(report):
-    raised = report.segments[0].alarms[0].batch
+    raised = next(r.number for r in report.history if r.raised)
     first = report.since.batch
     assert raised < report.history[-1].number
 
@@ -340,6 +340,6 @@ def test_a_level_that_is_called_everywhere_is_not_taken_for_all_rows():
     rows = it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), {"place": where})
     watch = it.Watch.start(rows.take(np.arange(100))).update(rows.take(np.arange(100, 200)))
     facts = watch_report(watch).to_dict()["levels"]
-    assert [own["everywhere"] for own in facts] == [True, False, False]
+    assert [own["family"] for own in facts] == ["overall", "levels", "levels"]
     shown = [own["title"] for own in facts_of(watch)["levels"]]
     assert shown.count("all rows") == 1

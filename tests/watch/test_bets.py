@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from itrust.watch.bets import CHANCES, STAKES, BatchRows, bet_sums, log_factors
+from itrust.watch.bets import CHANCES, STAKES, bet_sums, log_factors
 
 SHARE = st.floats(0, 1)
 FUNCTION = st.floats(-1, 1)
 
 
 def factors(phi, y, p, tolerance=0.0, share=None):
-    rows = BatchRows(np.array(y, float), np.array(p, float), share)
+    rows = (np.array(y, float), np.array(p, float), share)
     return np.exp(log_factors(bet_sums(np.array([phi], float), rows, tolerance)))[:, 0]
 
 
@@ -49,7 +49,7 @@ def test_a_cluster_of_two_labels_is_one_bet_whatever_their_dependence(a, b, p, q
 
 
 def test_one_label_at_one_half_has_the_closed_form():
-    rows = BatchRows(np.array([1.0]), np.array([0.5]))
+    rows = (np.array([1.0]), np.array([0.5]), None)
     u, a, b = bet_sums(np.array([[1.0]]), rows)
     assert u[:, 0].tolist() == [0.5, -0.5]
     assert a[:, 0].tolist() == [0.0, 0.0]  # away from 1/2 both ways: the variance only falls
@@ -60,7 +60,7 @@ def test_sums_equal_a_loop_over_rows():
     rng = np.random.default_rng(0)
     matrix, p, m = rng.uniform(-1, 1, (3, 40)), rng.uniform(0, 1, 40), 0.07
     y = (rng.random(40) < p).astype(float)
-    found = bet_sums(matrix, BatchRows(y, p), m)
+    found = bet_sums(matrix, (y, p, None), m)
     for k in range(3):
         for side, sign in enumerate((1, -1)):
             u = a = b = 0.0
@@ -78,9 +78,9 @@ def test_several_batches_at_once_are_the_batches_one_by_one():
     rng = np.random.default_rng(1)
     matrix, p = rng.uniform(-1, 1, (4, 3, 25)), rng.uniform(0, 1, (4, 25))
     y = (rng.random((4, 25)) < p).astype(float)
-    together = log_factors(bet_sums(matrix, BatchRows(y, p)))
+    together = log_factors(bet_sums(matrix, (y, p, None)))
     for k in range(4):
-        alone = log_factors(bet_sums(matrix[k], BatchRows(y[k], p[k])))
+        alone = log_factors(bet_sums(matrix[k], (y[k], p[k], None)))
         np.testing.assert_allclose(together[k], alone, atol=1e-12)
 
 

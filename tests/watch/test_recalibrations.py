@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from itrust.watch.bets import MEMORIES, RIDGES, BatchRows, Recalibrations, ratios_of
+from itrust.watch.bets import MEMORIES, RIDGES, Recalibrations, ratios_of
 
 SHARE = st.floats(0, 1)
 
@@ -14,7 +14,7 @@ SHARE = st.floats(0, 1)
 def test_a_likelihood_ratio_has_mean_1(move, phi, p):
     moves, function = np.array([[move]]), np.array([[phi]])
     ratios = [
-        np.exp(ratios_of(moves, function, BatchRows(np.array([y]), np.array([p]))))[0]
+        np.exp(ratios_of(moves, function, (np.array([y]), np.array([p]), None)))[0]
         for y in (0.0, 1.0)
     ]
     assert np.isclose((1 - p) * ratios[0] + p * ratios[1], 1, rtol=1e-9)
@@ -28,7 +28,7 @@ def test_a_cluster_is_one_bet_whatever_its_dependence(move, p, q, how):
     law = {(1, 1): both, (1, 0): p - both, (0, 1): q - both, (0, 0): 1 - p - q + both}
     mean = 0.0
     for labels, chance in law.items():
-        rows = BatchRows(np.array(labels, float), np.array([p, q]), share)
+        rows = (np.array(labels, float), np.array([p, q]), share)
         mean += chance * float(np.exp(ratios_of(np.array([[move]]), phi, rows))[0])
     assert mean <= 1 + 1e-9
 
@@ -36,15 +36,15 @@ def test_a_cluster_is_one_bet_whatever_its_dependence(move, p, q, how):
 def test_moves_solve_the_ridge_equation_of_each_memory():
     rng = np.random.default_rng(0)
     phi, p = rng.uniform(-1, 1, (3, 80)), rng.uniform(0.1, 0.9, 80)
-    rows = BatchRows((rng.random(80) < p).astype(float), p)
+    rows = ((rng.random(80) < p).astype(float), p, None)
     known = Recalibrations.empty(3).plus(phi, rows)
-    score, information = phi @ (rows.y - p), (phi * p * (1 - p)) @ phi.T
+    score, information = phi @ (rows[0] - p), (phi * p * (1 - p)) @ phi.T
     expected = [np.linalg.solve(information + r * np.eye(3), score) for r in RIDGES]
     np.testing.assert_allclose(known.moves(), expected * len(MEMORIES))
 
 
 def test_memories_forget_at_their_own_pace_and_only_the_first_knows_the_reference():
-    phi, rows = np.ones((1, 1)), BatchRows(np.array([1.0]), np.array([0.5]))
+    phi, rows = np.ones((1, 1)), (np.array([1.0]), np.array([0.5]), None)
     known = Recalibrations.empty(1).with_reference(phi, rows)
     assert known.scores[:, 0].tolist() == [0.5, 0, 0, 0]
     known = Recalibrations.empty(1).plus(phi, rows).faded()

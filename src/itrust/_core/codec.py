@@ -31,6 +31,7 @@ LARGEST = 1e100  # of what a fit learns: far beyond any, and sums of products st
 LARGEST_SUM = 1e150  # of many rows: squares stay finite
 LARGEST_FLOAT = float(np.finfo(float).max)  # of values that users bring
 MAX_TEXT = 100_000  # characters
+MAX_PLAIN = 60  # of a name in a place
 WHOLE_LEVELS = 2**64  # beyond those of any file
 INFINITE = {"infinite": math.inf, "minus infinite": -math.inf}
 MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
@@ -67,7 +68,8 @@ def inside(place: str, name: object) -> str:
     """
     if isinstance(name, int):
         return f"{place}[{name}]"
-    own = name if isinstance(name, str) and name.isidentifier() else shown(name)
+    is_plain = isinstance(name, str) and name.isidentifier() and len(name) < MAX_PLAIN
+    own = name if is_plain else shown(name)
     return f"{place}.{own}" if place else str(own)
 
 

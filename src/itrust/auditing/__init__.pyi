@@ -15,19 +15,17 @@ from itrust.auditing.comparison import ModelReport as ModelReport
 from itrust.auditing.comparison import compare as compare
 from itrust.auditing.disclosure import Withheld as Withheld
 from itrust.auditing.drifting import Change as Change
-from itrust.auditing.drifting import ComparedValue as ComparedValue
 from itrust.auditing.drifting import Drift as Drift
-from itrust.auditing.drifting import NotCompared as NotCompared
 from itrust.auditing.drifting import drift as drift
+from itrust.auditing.gating import MARGINS as MARGINS
 from itrust.auditing.gating import Asked as Asked
 from itrust.auditing.gating import Check as Check
 from itrust.auditing.gating import Gate as Gate
-from itrust.auditing.gating import Margin as Margin
 from itrust.auditing.gating import as_margins as as_margins
 from itrust.auditing.gating import gate as gate
 from itrust.auditing.gating import watch_checks as watch_checks
+from itrust.auditing.overturning import NOT_REJECTED as NOT_REJECTED
 from itrust.auditing.overturning import Overturning as Overturning
-from itrust.auditing.overturning import Untold as Untold
 from itrust.auditing.pairs import ClassMatrix as ClassMatrix
 from itrust.auditing.pairs import PairBias as PairBias
 from itrust.auditing.pairs import PairGroup as PairGroup
@@ -38,26 +36,16 @@ from itrust.auditing.parts import MeanBias as MeanBias
 from itrust.auditing.parts import Missed as Missed
 from itrust.auditing.parts import OutcomePart as OutcomePart
 from itrust.auditing.parts import Overall as Overall
-from itrust.auditing.parts import Unknown as Unknown
 from itrust.auditing.schemas import SCHEMA as SCHEMA
 from itrust.auditing.schemas import check_json as check_json
 from itrust.auditing.schemas import json_schema as json_schema
 from itrust.auditing.schemas import read_json as read_json
-from itrust.auditing.stages import AuditStep as AuditStep
-from itrust.auditing.stages import Stage as Stage
-from itrust.auditing.verdict import BAD as BAD
-from itrust.auditing.verdict import FAIR as FAIR
-from itrust.auditing.verdict import GOOD as GOOD
-from itrust.auditing.verdict import OPEN as OPEN
-from itrust.auditing.verdict import TONES as TONES
 from itrust.auditing.verdict import ClassEvidence as ClassEvidence
 from itrust.auditing.verdict import Evidence as Evidence
 from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
 from itrust.auditing.verdict import Judgement as Judgement
 from itrust.auditing.verdict import Overlooked as Overlooked
 from itrust.auditing.verdict import PointBias as PointBias
-from itrust.auditing.verdict import PointCoordinate as PointCoordinate
-from itrust.auditing.verdict import Tone as Tone
 from itrust.auditing.verdict import Verdict as Verdict
 from itrust.auditing.verdict import tone_of as tone_of
 
@@ -68,7 +56,6 @@ __all__ = [
     "Check",
     "ClassEvidence",
     "ClassMatrix",
-    "ComparedValue",
     "Comparison",
     "CurveChart",
     "CurveLine",
@@ -81,11 +68,9 @@ __all__ = [
     "Judgement",
     "MapChart",
     "MapSide",
-    "Margin",
     "MeanBias",
     "Missed",
     "ModelReport",
-    "NotCompared",
     "NullChart",
     "OutcomePart",
     "Overall",
@@ -94,8 +79,6 @@ __all__ = [
     "PairGroup",
     "Provenance",
     "ReliabilityLine",
-    "Unknown",
-    "Untold",
     "Verdict",
     "Withheld",
     "audit",

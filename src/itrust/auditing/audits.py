@@ -23,6 +23,7 @@ from itrust._core import (
     checked_reach,
     checked_share,
     did_you_mean,
+    progress_stages,
 )
 from itrust.auditing.arguments import Tasks, asked_of, refuse_binary_settings
 from itrust.auditing.charts import Charts, charts_of
@@ -45,7 +46,7 @@ from itrust.auditing.parts import (
     Overall,
 )
 from itrust.auditing.schemas import SCHEMA
-from itrust.auditing.stages import Stage, audit_steps, shown_steps
+from itrust.auditing.stages import audit_steps, step_words
 from itrust.auditing.verdict import (
     KINDS,
     ClassEvidence,
@@ -338,6 +339,7 @@ class Audit(Result):
         from itrust.render import (
             about_findings,
             overturning_facts,
+            resemblance_facts,
             seen,
             task_sentence,
             task_title,
@@ -393,7 +395,7 @@ class Audit(Result):
             ],
             "autocorrelation": self.autocorrelation,
             "validation": validation,
-            "resemblance": self.resemblance,
+            "resemblance": self.resemblance and resemblance_facts(self.resemblance),
             "robustness": overturning_facts(self),
             "comparison": self.comparison,
             "recalibration": self.recalibration,
@@ -542,8 +544,8 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
     if "coordinates" in found:
         plain_kinds = str | int | float | bool | None
         found["coordinates"] = {
-            own.name: own.value if isinstance(own.value, plain_kinds) else own.shown
-            for own in item.coordinates
+            name: value if isinstance(value, plain_kinds) else shown
+            for name, value, shown, _ in item.coordinates
         }
     return found
 
@@ -683,12 +685,14 @@ def audit(
     outcomes = len(source.classes) if source.several else 1
     settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded, outcomes)
     steps = audit_steps(source, names, draws, len(wanted), bool(charts), bool(robustness))
-    begins = {step.stage: step for step in steps}
     limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
-    with one_blas_thread(), shown_steps(steps, progress) as show:
+    with (
+        one_blas_thread(),
+        progress_stages(steps, lambda step: step_words(step, names), progress) as show,
+    ):
 
-        def begin(stage: Stage, parts: float = 1.0) -> Advance:
-            return show(begins[stage], parts) if stage in begins else _unseen
+        def begin(step: str, parts: float = 1.0) -> Advance:
+            return show(step, parts) if step in steps else _unseen
 
         rows, extract, left_out = _rows_of(source, chosen, begin)
         check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
@@ -703,11 +707,11 @@ def audit(
             who = chosen.in_memory if extract.is_all else chosen
             extract = extract.some.extract() if extract.is_all else extract
             found = measured_together(extract, names, wanted, settings, who, begin)
-        told = tuple(covered(result, names) for result in found.tasks)
-        test: Any = found.test
-        parts, refuted = found.parts, found.test.refutes(alpha)
+        told = tuple(covered(result, names) for result in found["tasks"])
+        test, parts, n = found["test"], found["parts"], found["n"]
+        refuted = test.refutes(alpha)
         if charts:
-            begin(Stage.CHARTS)
+            begin("charts")
         if not rows.several:
             diagnosis = parts[0].diagnosis
             drawn = charts_of(
@@ -718,7 +722,7 @@ def audit(
                 seed=seed,
                 computed=bool(charts),
                 telling=telling(parts[0].test, diagnosis, alpha, refuted=refuted),
-                histogram=found.histogram,
+                histogram=found["histogram"],
             )
             parts = (replace(parts[0], charts=drawn),)
         alike = None
@@ -728,31 +732,31 @@ def audit(
             alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
         overturning = None
         if robustness:
-            begin(Stage.OVERTURN)
+            begin("overturn")
             overturning = overturning_of(
                 rows,
                 judged,
                 told,
                 refuted=refuted,
-                is_all=left_out == 0 and rows.n == found.n,
+                is_all=left_out == 0 and rows.n == n,
                 alpha=float(alpha),
                 draws=draws,
                 seed=seed,
                 engine=chosen.in_memory,
             )
-        judgement = judge(test, parts, found.missed, told, **limits)
+        judgement = judge(test, parts, found["missed"], told, **limits)
     return Audit(
         sample=rows,
-        n=found.n,
-        overall=found.overall,
+        n=n,
+        overall=found["overall"],
         test=test,
         parts=parts,
-        pairs=found.pairs,
-        missed=found.missed,
+        pairs=found.get("pairs"),
+        missed=found["missed"],
         tasks=told,
         judgement=judgement,
         autocorrelation={} if rows.several else _in_time(judged),
-        validation=found.validation,
+        validation=found["validation"],
         **limits,
         draws=draws,
         seed=seed,
@@ -776,12 +780,12 @@ def _rows_of(source: Any, engine: Engine, begin: Begin) -> tuple[Any, Extract | 
     if source.several:
         return source, None, 0
     if isinstance(source, Scan) and not source.is_simple:
-        begin(Stage.ROWS)
+        begin("rows")
         source = source.load()
     if isinstance(source, Sample) and not source.design.is_simple:
         some = source.some_clusters(DESIGN_ROWS)
         return some, None, source.n - some.n
-    advance = begin(Stage.ROWS, source.rows_expected if isinstance(source, Scan) else 1.0)
+    advance = begin("rows", source.rows_expected if isinstance(source, Scan) else 1.0)
     extract = engine.extract(source, advance=advance)
     return extract.some, extract, 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -20,9 +20,10 @@ from itrust._core import (
     checked_reach,
     counted,
     did_you_mean,
+    progress_stages,
 )
 from itrust.auditing.arguments import at_hand, known_names
-from itrust.auditing.stages import model_steps, shown_steps
+from itrust.auditing.stages import step_words
 from itrust.calibration import (
     CalibrationResult,
     MulticlassResult,
@@ -243,10 +244,10 @@ def compare(
     judged_on = [s if on is None else s.only(*known_names(s, on)) for s in samples]
     settings: dict[str, Any] = {"draws": draws, "rng": seed}
     reports = []
-    steps = model_steps(names)
-    with shown_steps(steps, progress) as begin:
-        for step, name, s, judged in zip(steps, names, samples, judged_on, strict=True):
-            begin(step)
+    steps = dict.fromkeys(names, 1.0)
+    with progress_stages(steps, lambda name: step_words("model", [name]), progress) as begin:
+        for name, s, judged in zip(names, samples, judged_on, strict=True):
+            begin(name)
             test = multiclass_test if s.several else klce_test
             report = ModelReport(
                 name=name,
@@ -285,35 +286,17 @@ def _scores(rows: Any) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Losses:
-    """Losses of all rows for either label, (n,) each."""
-
-    if_one: FloatArray
-    if_none: FloatArray
-
-    def at(self, y: FloatArray) -> FloatArray:
-        return np.where(y == 1, self.if_one, self.if_none)
-
-    def __sub__(self, other: _Losses) -> _Losses:
-        with np.errstate(invalid="ignore"):  # infinite less infinite, for labels that nobody has
-            return _Losses(self.if_one - other.if_one, self.if_none - other.if_none)
-
-    def finite(self) -> _Losses:
-        """The same, 0 where a label would be infinitely bad: nobody has it."""
-        return _Losses(*(np.where(np.isfinite(v), v, 0.0) for v in (self.if_one, self.if_none)))
+def _squares(p: FloatArray) -> FloatArray:
+    """Losses of all rows for the label 0 and for the label 1, (2, n)."""
+    return np.stack([np.square(p), np.square(1 - p)])
 
 
-def _squares(p: FloatArray) -> _Losses:
-    return _Losses(np.square(1 - p), np.square(p))
-
-
-def _surprise(p: FloatArray) -> _Losses:
+def _surprise(p: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return _Losses(-np.log(p), -np.log1p(-p))
+        return np.stack([-np.log1p(-p), -np.log(p)])
 
 
-LOSSES: dict[str, Callable[[FloatArray], _Losses]] = {"Brier": _squares, "log loss": _surprise}
+LOSSES = {"Brier": _squares, "log loss": _surprise}
 
 
 def _score_differences(a: Any, b: Any, alpha: float) -> Iterator[Difference]:
@@ -326,7 +309,7 @@ def _score_differences(a: Any, b: Any, alpha: float) -> Iterator[Difference]:
             seen = next(of_classes)
         else:
             one, two = loss(a.p), loss(b.p)
-            seen = one.at(a.y), two.at(a.y)
+            seen = np.where(a.y == 1, one[1], one[0]), np.where(a.y == 1, two[1], two[0])
         impossible = [int(np.isinf(own)[w > 0].sum()) for own in seen]
         if any(impossible):
             yield Difference(what, "", "", math.nan, math.nan, math.nan, _infinite(impossible))
@@ -335,7 +318,8 @@ def _score_differences(a: Any, b: Any, alpha: float) -> Iterator[Difference]:
             value, error = _mean_error(a, np.where(w > 0, seen[0] - seen[1], 0.0))
             yield _difference(what, value, error, alpha)
             continue
-        value, error = loss_error(a, law, (one - two).finite())
+        with np.errstate(invalid="ignore"):  # infinite less infinite, for labels that nobody has
+            value, error = loss_error(a, law, one - two)
         few = error.stderr > 0 and few_labels(prevalence(), a)
         yield replace(_difference(what, value, error, alpha), note=FEW_NOTE if few else "")
 
@@ -353,11 +337,15 @@ def _mean_error(rows: Any, values: FloatArray) -> tuple[float, Uncertainty]:
     return value, Uncertainty(math.sqrt(variance), freedom, freedom + 1)
 
 
-def loss_error(sample: Sample, law: LabelLaw, losses: _Losses) -> tuple[float, Uncertainty]:
-    """A mean loss, or difference of losses, of labelled rows, and how far it may be off."""
-    losses, w = losses.finite(), sample.weights_or_ones / sample.weights_or_ones.sum()
-    own, leaning = losses.at(sample.y), losses.if_one - losses.if_none
-    value, expected = float(w @ own), losses.if_none + law.q[:, 0] * leaning
+def loss_error(sample: Sample, law: LabelLaw, losses: FloatArray) -> tuple[float, Uncertainty]:
+    """A mean loss, or difference of losses, (2, n), of labelled rows, and how far it may be off.
+
+    Labels that would be infinitely bad, which nobody has, count as 0.
+    """
+    if_none, if_one = np.where(np.isfinite(losses), losses, 0.0)
+    w = sample.weights_or_ones / sample.weights_or_ones.sum()
+    own, leaning = np.where(sample.y == 1, if_one, if_none), if_one - if_none
+    value, expected = float(w @ own), if_none + law.q[:, 0] * leaning
     sets, moves = sample.design.replicate_weights, None
     if sets is not None:
         moves = own @ sets / sets.sum(axis=0) - value

@@ -31,10 +31,10 @@ from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
 from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
 from itrust.auditing.verdict import (
     ClassEvidence,
+    Coordinate,
     ImpossibleLabels,
     Overlooked,
     PointBias,
-    PointCoordinate,
 )
 from itrust.balance import Resemblance
 from itrust.bias import LocalBias, PartBias, Slice
@@ -550,19 +550,19 @@ class _Walk:
             bias=None if own.bias is None else same_side(own.bias, moved, [0.0]),
         )
 
-    def _coordinate(self, own: PointCoordinate) -> PointCoordinate | None:
+    def _coordinate(self, own: Coordinate) -> Coordinate | None:
         """A number of one row, told in about twenty steps; a level, if enough rows have it."""
-        column = self.audit.sample.column(own.name)
-        if column.kind not in ("number", "date") or own.value is None:
-            return None if self.few(own.where) else own
-        value = float(column.values[np.argmax(self.inside(own.where))])
+        name, exact, _, where = own
+        column = self.audit.sample.column(name)
+        if column.kind not in ("number", "date") or exact is None:
+            return None if self.few(where) else own
+        value = float(column.values[np.argmax(self.inside(where))])
         low, high = np.nanquantile(column.values, ENDS)
         step = nice_step(float(high - low) / STEPS or 1.0)
         about = float(f"{round(value / step) * step:.12g}")
         shown = column.shown(about, 4)
-        where = Between(own.name, about - step / 2, about + step / 2, f"about {shown}", column.kind)
-        told = about if isinstance(own.value, float | int) else shown
-        return PointCoordinate(own.name, told, shown, where)
+        where = Between(name, about - step / 2, about + step / 2, f"about {shown}", column.kind)
+        return name, about if isinstance(exact, float | int) else shown, shown, where
 
     @_shown.register(ValidationStatistic)
     def _(self, own: ValidationStatistic) -> Any:

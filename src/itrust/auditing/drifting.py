@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,42 +34,11 @@ if TYPE_CHECKING:
 SCORE_NAMES = {"Brier": "brier", "log loss": "log_loss"}
 
 
-class ComparedValue(StrEnum):
-    """What of two audits is compared.
-
-    Attributes
-    ----------
-    BRIER, LOG_LOSS
-        Scores, whatever the covariates.
-    PREDICTED, OBSERVED
-        Mean prediction, and rate of positive labels: they change with the rows, too.
-    MEAN_BIAS
-        Observed rate less mean prediction.
-    GROUP_BIAS
-        The same in one group.
-    NUMBER
-        A number of the user, from labels.
-    NUMBER_BIAS
-        The bias of that number with probabilities in place of labels.
-    """
-
-    BRIER = "brier"
-    LOG_LOSS = "log_loss"
-    PREDICTED = "predicted"
-    OBSERVED = "observed"
-    MEAN_BIAS = "mean_bias"
-    GROUP_BIAS = "group_bias"
-    NUMBER = "number"
-    NUMBER_BIAS = "number_bias"
-
-
-class NotCompared(StrEnum):
-    """Why two values have no difference that could be judged."""
-
-    INFINITE = "the log loss is infinite: a label was called impossible"
-    WITHHELD = "an audit withholds it"
-    NO_ESTIMATE = "the labels of an audit give no estimate"
-    NO_VARIATION = "nothing says how far it may be off"
+# Why two values have no difference that could be judged.
+INFINITE = "the log loss is infinite: a label was called impossible"
+WITHHELD = "an audit withholds it"
+NO_ESTIMATE = "the labels of an audit give no estimate"
+NO_VARIATION = "nothing says how far it may be off"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +47,11 @@ class Change(WithFacts):
 
     Attributes
     ----------
-    compared : ComparedValue
-        What it is.
+    compared : str
+        What it is: "brier" or "log_loss", whatever the covariates; "predicted" or "observed", the
+        mean prediction and the rate of positive labels, which change with the rows, too;
+        "mean_bias", observed less predicted; "group_bias", the same in one group; "number", one of
+        the user from labels; or "number_bias", its bias with probabilities in place of labels.
     first, second : float
         The value in each audit.
     stderr : float
@@ -100,11 +71,11 @@ class Change(WithFacts):
         The number, of a user's own.
     few_labels : bool
         Whether fewer than ten labels carry the value in one of the audits.
-    reason : NotCompared or None
+    reason : str or None
         Why there is no difference; None: there is one.
     """
 
-    compared: ComparedValue
+    compared: str
     first: float
     second: float
     stderr: float = math.nan
@@ -116,7 +87,7 @@ class Change(WithFacts):
     where: Predicate | None = None
     task: Task | None = None
     few_labels: bool = False
-    reason: NotCompared | None = None
+    reason: str | None = None
 
     @property
     def difference(self) -> float:
@@ -358,7 +329,7 @@ def _group_error(audit: Audit, group: GroupBias) -> tuple[Uncertainty, bool]:
 
 
 def _change(
-    compared: ComparedValue,
+    compared: str,
     values: tuple[float, float],
     errors: Sequence[Uncertainty],
     **more: Any,
@@ -366,10 +337,10 @@ def _change(
     """Second less first; variances of independent rows add."""
     squares = [error.stderr**2 for error in errors]
     if not all(map(math.isfinite, (*values, *squares))):
-        return Change(compared, *values, reason=NotCompared.NO_ESTIMATE, **more)
+        return Change(compared, *values, reason=NO_ESTIMATE, **more)
     total = sum(squares)
     if not all(square > 0 for square in squares):
-        return Change(compared, *values, reason=NotCompared.NO_VARIATION, **more)
+        return Change(compared, *values, reason=NO_VARIATION, **more)
     below = sum(own**2 / error.freedom for own, error in zip(squares, errors, strict=True))
     return Change(compared, *values, math.sqrt(total), total**2 / below, **more)
 
@@ -396,23 +367,23 @@ def _overall(*sides: Audit) -> Iterator[Change]:
     for title, key in SCORE_NAMES.items():
         one, two = (float(getattr(side.overall, key)) for side in sides)
         if not (math.isfinite(one) and math.isfinite(two)):
-            yield Change(ComparedValue(key), one, two, reason=NotCompared.INFINITE)
+            yield Change(key, one, two, reason=INFINITE)
             continue
         errors = [
             _scaled(side, loss_error(side.sample, law, LOSSES[title](side.sample.p))[1])
             for side, law in zip(sides, laws, strict=True)
         ]
-        yield _change(ComparedValue(key), (one, two), errors, few_labels=few)
+        yield _change(key, (one, two), errors, few_labels=few)
     rates = [LabelledTask.of(prevalence(), side.sample) for side in sides]
     means = [side.overall.mean for side in sides]
     kinds = {
-        ComparedValue.PREDICTED: ([mean.predicted for mean in means], _of_predictions),
-        ComparedValue.OBSERVED: ([mean.observed for mean in means], lambda rate: rate.less(0.0)),
-        ComparedValue.MEAN_BIAS: ([mean.bias for mean in means], lambda rate: rate.less(1.0)),
+        "predicted": ([mean.predicted for mean in means], _of_predictions),
+        "observed": ([mean.observed for mean in means], lambda rate: rate.less(0.0)),
+        "mean_bias": ([mean.bias for mean in means], lambda rate: rate.less(1.0)),
     }
     for kind, (values, error_of) in kinds.items():
         errors = [_scaled(side, error_of(rate)) for side, rate in zip(sides, rates, strict=True)]
-        carried = few and kind is not ComparedValue.PREDICTED
+        carried = few and kind != "predicted"
         yield _change(kind, (values[0], values[1]), errors, few_labels=carried)
 
 
@@ -432,7 +403,7 @@ def _groups(one: Audit, two: Audit) -> Iterator[Change]:
             continue
         found = _group_error(one, group), _group_error(two, other)
         yield _change(
-            ComparedValue.GROUP_BIAS,
+            "group_bias",
             (group.bias, other.bias),
             [error for error, _ in found],
             where=group.where,
@@ -449,15 +420,15 @@ def _numbers(one: Audit, two: Audit) -> Iterator[Change]:
             continue
         pair, more = (task, other), {"task": task.task, "few_labels": False}
         if any(own.withheld is not None for own in pair):
-            for kind in (ComparedValue.NUMBER, ComparedValue.NUMBER_BIAS):
-                yield Change(kind, math.nan, math.nan, task=task.task, reason=NotCompared.WITHHELD)
+            for kind in ("number", "number_bias"):
+                yield Change(kind, math.nan, math.nan, task=task.task, reason=WITHHELD)
             continue
         more["few_labels"] = any(own.few_labels for own in pair)
         errors = [_number_errors(side, own) for side, own in zip((one, two), pair, strict=True)]
         labels = task.from_labels, other.from_labels
-        yield _change(ComparedValue.NUMBER, labels, [own[0] for own in errors], **more)
+        yield _change("number", labels, [own[0] for own in errors], **more)
         biases = task.bias, other.bias
-        yield _change(ComparedValue.NUMBER_BIAS, biases, [own[1] for own in errors], **more)
+        yield _change("number_bias", biases, [own[1] for own in errors], **more)
 
 
 def _number_errors(side: Audit, result: TaskResult) -> tuple[Uncertainty, Uncertainty]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from itrust._core import InputError, checked_choice, did_you_mean
 from itrust.auditing.audits import Audit
-from itrust.auditing.overturning import Overturning, Untold
+from itrust.auditing.overturning import DEPENDENT, Overturning
 from itrust.auditing.verdict import Verdict
+from itrust.overturn import KINDS
 from itrust.tasks import TaskFinding
 from itrust.watch import WatchReport, number_finding
 
 Outcome = Literal["passed", "failed", "skipped"]
 Asked = Literal["model", "tasks", "any"]
 # What a margin is called, the kind of violation, the size that violates nothing, the largest.
-NAMES = {
+MARGINS = {
     "odds": ("selection", 1.0, math.inf),
     "label-error": ("label_error", 0.0, 1.0),
     "false-positives": ("false_positives", 0.0, 1.0),
@@ -27,25 +28,7 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Margin:
-    """A violation that evidence has to survive.
-
-    Attributes
-    ----------
-    name : {"odds", "label-error", "false-positives", "false-negatives", "tolerance"}
-        What is violated.
-    size : float
-        By how much.
-    """
-
-    name: str
-    size: float
-
-    @property
-    def kind(self) -> str:
-        """The kind of violation, as of `Tipping`."""
-        return NAMES[self.name][0]
+Margin: TypeAlias = tuple[str, float]  # a violation that evidence has to survive, and its size
 
 
 def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
@@ -54,7 +37,7 @@ def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
     Examples
     --------
     >>> as_margins({"odds": 1.2})
-    (Margin(name='odds', size=1.2),)
+    (('odds', 1.2),)
     """
     if asked is None:
         return ()
@@ -69,14 +52,14 @@ def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
 
 def _margin(name: object, size: object) -> Margin:
     known = str(name).replace("_", "-")
-    if known not in NAMES:
+    if known not in MARGINS:
         raise InputError(
             "{argument} has no margin {value}",
             argument="robust_to",
             value=name,
-            hint=did_you_mean(known, list(NAMES)),
+            hint=did_you_mean(known, list(MARGINS)),
         )
-    _, neutral, most = NAMES[known]
+    _, neutral, most = MARGINS[known]
     number = float(size) if isinstance(size, Real) and not isinstance(size, bool) else math.nan
     if not neutral < number < most:
         upper = "" if math.isinf(most) else f" and below {most:g}"
@@ -86,7 +69,7 @@ def _margin(name: object, size: object) -> Margin:
             value=size,
             details={"name": known, "neutral": f"{neutral:g}", "upper": upper},
         )
-    return Margin(known, number)
+    return known, number
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +89,8 @@ class Check:
         The part of the audit: a judgement, a result, a task; of a watch its report, or a number.
     is_asked : bool
         Whether the gate was asked about it.
-    explained : tuple of Margin
-        Margins that could explain what would otherwise have closed the gate.
+    explained : tuple of (str, float)
+        Margins that could explain what would otherwise have closed the gate: names and sizes.
     """
 
     key: str
@@ -133,13 +116,13 @@ class Gate:
         survives all of them.
     checks : tuple of Check
         The verdict, the three conditions, of several classes each, and every number.
-    margins : tuple of Margin
+    margins : tuple of (str, float)
         What evidence has to survive before it closes the gate, each by itself.
-    explained : tuple of Margin
+    explained : tuple of (str, float)
         Those that the evidence against the model does not survive.
     spared : tuple of str
         Names of the numbers that are shown to be biased, where a margin could explain it.
-    unjudged : Untold or None
+    unjudged : str or None
         Why it is not known whether the evidence against the model survives the margins: then it
         closes the gate as it is. None where that is known, or was not asked.
     """
@@ -151,7 +134,7 @@ class Gate:
     margins: tuple[Margin, ...] = ()
     explained: tuple[Margin, ...] = ()
     spared: tuple[str, ...] = ()
-    unjudged: Untold | None = None
+    unjudged: str | None = None
 
     @property
     def closed(self) -> bool:
@@ -188,14 +171,15 @@ def gate(
     asked = checked_choice(asked, "asked", get_args(Asked))
     verdict, test, alpha = audit.verdict, audit.test, audit.alpha
     margins = as_margins(robust_to)
+    kinds = [MARGINS[name][0] for name, _ in margins]
     model = asked != "tasks"
     explained: tuple[Margin, ...] = ()
     held = _held(audit, margins, model=model) if margins else None
-    unjudged: Untold | None = None
+    unjudged: str | None = None
     if held is not None and model and verdict.closes_gate:
         unjudged = held.untold
         if unjudged is None:
-            explained = tuple(own for own in margins if not _survives(held, own))
+            explained = _unsurvived(map(held.point, kinds), margins)
     refuted, refused = audit.judgement.refuted, test.refused is not None
     overall, off = audit.overall.refutes(alpha), verdict.closes_gate
     hidden = not audit.judgement.would_be_seen
@@ -223,7 +207,10 @@ def gate(
     spared: list[str] = []
     for k, task in enumerate(audit.tasks):
         found, numbers = task.finding, asked != "model"
-        explains = _explains_number(held, k, margins) if found.closes_gate else ()
+        explains: tuple[Margin, ...] = ()
+        if held is not None and found.closes_gate:
+            points = (held.numbers[k].tipping(kind).point for kind in kinds)
+            explains = _unsurvived(points, margins)
         if found.closes_gate:
             (spared if explains else biased).append(task.name)
         open_ = found in (TaskFinding.UNDECIDED, TaskFinding.WITHHELD) or bool(explains)
@@ -278,39 +265,28 @@ def _held(audit: Audit, margins: Sequence[Margin], *, model: bool) -> Overturnin
             "{argument} needs to know what would overturn the audit, which was left out of it",
             argument="robust_to",
         )
-    if model and found.untold is Untold.DEPENDENT and audit.verdict.closes_gate:
+    if model and found.untold == DEPENDENT and audit.verdict.closes_gate:
         raise InputError(
             "{argument} needs independent rows: {why}; leave it out",
             argument="robust_to",
-            details={"why": found.untold.value},
+            details={"why": found.untold},
         )
-    for own in margins:
-        most = found.largest(own.kind)
-        if most is not None and own.size > most:
+    for name, size in margins:
+        most = KINDS[MARGINS[name][0]].end
+        if size > most:
             raise InputError(
                 "{argument}: {name} is looked at up to {most}, not {value}",
                 argument="robust_to",
-                value=own.size,
-                details={"name": own.name, "most": f"{most:g}"},
+                value=size,
+                details={"name": name, "most": f"{most:g}"},
             )
     return found
 
 
-def _survives(held: Overturning, margin: Margin) -> bool:
-    """Whether the evidence against the model is there under a violation."""
-    point = held.point(margin.kind)
-    return point is not None and point >= margin.size
-
-
-def _explains_number(
-    held: Overturning | None, k: int, margins: Sequence[Margin]
-) -> tuple[Margin, ...]:
-    """The violations under which the k-th number is not shown to be biased."""
-    if held is None:
-        return ()
-    points = [held.numbers[k].tipping(own.kind).point for own in margins]
+def _unsurvived(points: Iterable[float | None], margins: Sequence[Margin]) -> tuple[Margin, ...]:
+    """The violations that are larger than those up to which there is evidence."""
     pairs = zip(points, margins, strict=True)
-    return tuple(own for point, own in pairs if point is None or point < own.size)
+    return tuple(own for at, own in pairs if at is None or at < own[1])
 
 
 def _outcome(failed: bool, undecided: bool, is_asked: bool) -> Outcome:

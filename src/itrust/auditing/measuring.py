@@ -22,18 +22,20 @@ from itrust._core import Begin, progress_bar, smallest_tickets, tickets
 from itrust.auditing.charts import HistogramChart
 from itrust.auditing.pairs import ClassMatrix, class_matrix, pair_groups
 from itrust.auditing.parts import (
+    ALIKE_LABELS,
+    FEW_CLUSTERS,
+    NO_VARIATION,
+    REPLICATES,
     Diagnosis,
     GroupPower,
     MeanBias,
     Missed,
     OutcomePart,
     Overall,
-    Unknown,
     adjusted,
     multiplied,
 )
-from itrust.auditing.stages import Stage
-from itrust.auditing.sums import OverallBins, SummingPart, overall_of, partition_of, validation_of
+from itrust.auditing.sums import SummingPart, overall_of, overall_sums, partition_of, validation_of
 from itrust.bias import (
     MAX_GROUPS,
     GroupTable,
@@ -50,7 +52,6 @@ from itrust.calibration import (
     CalibrationResult,
     MulticlassResult,
     PreparedTest,
-    Validation,
     class_losses,
     detectable_by,
     mean_loss,
@@ -85,43 +86,6 @@ SMALL_SHARE = 0.05  # of the rows: groups below make no headline
 POWER = 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What an audit has found, before it is judged."""
-
-    test: CalibrationResult | MulticlassResult
-    overall: Overall
-    parts: tuple[OutcomePart, ...]
-    missed: Missed
-    tasks: tuple[TaskResult, ...]
-    n: int
-    pairs: ClassMatrix | None = None
-    histogram: HistogramChart | None = None
-    validation: Validation | None = None
-
-    @classmethod
-    def of_one(
-        cls,
-        rows: Sample,
-        positives: int,
-        test: CalibrationResult,
-        diagnosis: Diagnosis,
-        **others: Any,
-    ) -> Measured:
-        """What was found about one outcome."""
-        overall: Overall = others["overall"]
-        part = OutcomePart(
-            name=rows.values[1],
-            rows=positives,
-            test=test,
-            mean=overall.mean,
-            ece=overall.ece,
-            curve=overall.curve,
-            diagnosis=diagnosis,
-        )
-        return cls(test, parts=(part,), **others)
-
-
 @dataclass(frozen=True)
 class AuditDraws:
     """What is the same for all parts of an audit."""
@@ -151,7 +115,7 @@ def measured_together(
     settings: AuditDraws,
     engine: Engine,
     begin: Begin,
-) -> Measured:
+) -> dict[str, Any]:
     """Measure independent rows: one pass for everything that is a sum over rows."""
     alpha, draws, seed = settings.alpha, settings.draws, settings.seed
     judged, bare = extract.only(names), extract.only(())
@@ -160,7 +124,7 @@ def measured_together(
         part: Redraws.of_extract(own, alpha=alpha, draws=draws, seed=seed, engine=engine)
         for part, own in (("judged", judged), ("all", extract))
     }
-    begin(Stage.PLAN)
+    begin("plan")
     warnings = null_warnings(judged.some, null, judged.runs)
     alone = planned_test(engine, engine.survey_of(bare), null, draws)
     given = planned_test(engine, engine.survey_of(judged), null, draws) if names else alone
@@ -172,22 +136,22 @@ def measured_together(
     slices = None if extract.is_all else slice_plan(redraws["judged"])
     sets = [plan.places for plan in (local, groups, slices) if plan is not None]
     numbers = task_part(redraws["all"], [prevalence(), *tasks])
-    bins, cuts = OverallBins.of(bare), None
+    (bars, contribution), cuts = overall_sums(bare), None
     if settings.validation and not extract.is_all:
         cuts = partition_of(bare.some, settings)
     parts: list[Any] = [
-        SummingPart(bins, survey.unit),
+        SummingPart(contribution, survey.unit),
         numbers,
         PlacesPart.of(sets, extract.n, draws, seed, survey.unit),
         *([] if cuts is None else [SummingPart(cuts, survey.unit)]),
         alone,
         *([given] if names else []),
     ]
-    begin(Stage.PASS)
+    begin("pass")
     with progress_bar("pass", work_of_parts(survey, parts, draws)) as advance:
         found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
-    begin(Stage.FINDINGS)
+    begin("findings")
     validation = None
     if settings.validation:
         tally = None if cuts is None else scored.pop(0)
@@ -196,9 +160,9 @@ def measured_together(
     made = of_alone
     if names:
         made = result_of_laws(given, scored[1:], seed, warnings=warnings, some=judged.some)
-    begin(Stage.MISSED)
+    begin("missed")
     missed = _missed(judged.some, made, alpha)
-    begin(Stage.PARTS)
+    begin("parts")
     at_places = iter(averages)
     bias = local.finished(next(at_places))
     table = None if groups is None else groups.finished(next(at_places))
@@ -208,18 +172,27 @@ def measured_together(
         parts_found = slices.finished(next(at_places))
     families = [slice(0, 1), slice(1, None)] if tasks else [slice(0, 1)]
     rate, *results = numbers.results(drawn, families)
-    return Measured.of_one(
-        extract.some,
-        int(extract.census.labels[1]),
-        made.result,
-        Diagnosis.of(bias, table, parts_found),
-        overall=overall_of(sums, MeanBias.of(rate), of_alone.result, made.result),
-        missed=missed,
-        tasks=tuple(results),
-        n=extract.n,
-        histogram=HistogramChart.of_counts(bins.bars, sums.counts),
-        validation=validation,
-    )
+    overall = overall_of(sums, MeanBias.of(rate), of_alone.result, made.result)
+    diagnosis = Diagnosis.of(bias, table, parts_found)
+    rows = int(extract.census.labels[1])
+    return {
+        "test": made.result,
+        "parts": _of_one(extract.some, rows, made.result, overall, diagnosis),
+        "overall": overall,
+        "missed": missed,
+        "tasks": results,
+        "n": extract.n,
+        "histogram": HistogramChart.of_counts(bars, sums.counts),
+        "validation": validation,
+    }
+
+
+def _of_one(
+    rows: Sample, positives: int, test: CalibrationResult, overall: Overall, diagnosis: Diagnosis
+) -> tuple[OutcomePart]:
+    """What was found about one outcome."""
+    name, mean, curve = rows.values[1], overall.mean, overall.curve
+    return (OutcomePart(name, positives, test, mean, overall.ece, curve, diagnosis),)
 
 
 def measured_by_design(
@@ -229,14 +202,14 @@ def measured_by_design(
     settings: AuditDraws,
     engine: EngineChoice,
     begin: Begin,
-) -> Measured:
+) -> dict[str, Any]:
     """Measure rows of a design, part by part."""
     drawing: dict[str, Any] = {"draws": settings.draws, "rng": settings.seed}
-    begin(Stage.OVERALL)
+    begin("overall")
     bare = judged.with_columns(())
     alone = made = prepared_test(bare, **drawing)
     if judged.columns:
-        begin(Stage.GIVEN)
+        begin("given")
         made = prepared_test(judged, **drawing, engine=engine)
     overall = Overall(
         mean=_mean(bare, settings),
@@ -248,24 +221,22 @@ def measured_by_design(
         **_errors(bare),
         test=alone.result,
     )
-    begin(Stage.MISSED)
+    begin("missed")
     missed = _missed(judged, made, settings.alpha)
-    begin(Stage.PARTS)
+    begin("parts")
     diagnosis = _diagnosis(judged, settings)
     if tasks:
-        begin(Stage.TASKS)
-    return Measured.of_one(
-        sample,
-        int(sample.y.sum()),
-        made.result,
-        diagnosis,
-        overall=overall,
-        missed=missed,
-        tasks=evaluate_tasks(sample, tasks, alpha=settings.alpha, **drawing),
-        n=sample.n,
-        histogram=HistogramChart.of(sample.p),
-        validation=validation_of(sample, settings) if settings.validation else None,
-    )
+        begin("tasks")
+    return {
+        "test": made.result,
+        "parts": _of_one(sample, int(sample.y.sum()), made.result, overall, diagnosis),
+        "overall": overall,
+        "missed": missed,
+        "tasks": evaluate_tasks(sample, tasks, alpha=settings.alpha, **drawing),
+        "n": sample.n,
+        "histogram": HistogramChart.of(sample.p),
+        "validation": validation_of(sample, settings) if settings.validation else None,
+    }
 
 
 def _groups_planned(
@@ -302,17 +273,17 @@ def _missed(sample: Sample, made: PreparedTest, alpha: float) -> Missed:
     return Missed(found, bound, unknown)
 
 
-def _unknown(sample: Sample) -> Unknown | None:
+def _unknown(sample: Sample) -> str | None:
     """Why it cannot be known what was missed, if it cannot."""
     if np.isin(sample.p, (0.0, 1.0)).all():
-        return Unknown.NO_VARIATION
+        return NO_VARIATION
     if sample.design.known_by_replicates:
-        return Unknown.REPLICATES
+        return REPLICATES
     if sample.clusters is None:
         return None
     if sample.clusters < MIN_CLUSTERS:
-        return Unknown.FEW_CLUSTERS
-    return Unknown.ALIKE_LABELS if np.ptp(sample.y) == 0 else None
+        return FEW_CLUSTERS
+    return ALIKE_LABELS if np.ptp(sample.y) == 0 else None
 
 
 def measured_classes(
@@ -321,34 +292,35 @@ def measured_classes(
     tasks: Sequence[Task],
     settings: AuditDraws,
     begin: Begin,
-) -> Measured:
+) -> dict[str, Any]:
     """Measure several classes: all together, each against the rest, and pairs of them."""
     alpha, draws, seed = settings.alpha, settings.draws, settings.seed
-    begin(Stage.GIVEN)
+    begin("given")
     test = multiclass_test(judged, draws=draws, rng=seed)
-    begin(Stage.CLASSES)
+    begin("classes")
     parts = _class_parts(judged, test, settings)
-    begin(Stage.PAIRS)
+    begin("pairs")
     pairs = class_matrix(judged, alpha=alpha, draws=draws, seed=seed)
     tables = [part.diagnosis.groups or () for part in parts]
     pairs = replace(pairs, places=pair_groups(sample.classes, tables, alpha))
     certain = bool(np.isin(judged.p, (0.0, 1.0)).all())
-    missed = Missed(unknown=Unknown.NO_VARIATION if certain else None)
+    missed = Missed(unknown=NO_VARIATION if certain else None)
     if not certain:
         missed = Missed(groups=_power_of_groups(judged, parts, alpha))
     results: Sequence[TaskResult] = ()
     if tasks:
-        begin(Stage.TASKS)
+        begin("tasks")
         results = evaluate_tasks(sample, tasks, alpha=alpha, draws=draws, rng=seed)
-    return Measured(
-        test=test,
-        overall=_classes_overall(judged, test, pairs, settings),
-        parts=parts,
-        missed=missed,
-        tasks=tuple(results),
-        n=sample.n,
-        pairs=pairs,
-    )
+    return {
+        "test": test,
+        "parts": parts,
+        "overall": _classes_overall(judged, test, pairs, settings),
+        "missed": missed,
+        "tasks": results,
+        "n": sample.n,
+        "pairs": pairs,
+        "validation": None,
+    }
 
 
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -29,22 +28,20 @@ ENOUGH_DRAWS = 199  # for an alpha of 0.05; tipping points of more differ by les
 DRAWS_ABOVE = 10  # draws that an alpha has to leave above the critical value
 
 
-class Untold(StrEnum):
-    """Why it is not told what would overturn the evidence against the model."""
-
-    NOT_REJECTED = "calibration is not rejected, so there is nothing to overturn"
-    DEPENDENT = (
-        "rows are not independent draws, and it is not known how a violation would act on rows "
-        "that go together"
-    )
-    SEVERAL_CLASSES = (
-        "probabilities of several classes cannot move one by one; audit one class against the "
-        "rest, with alpha divided by the number of classes"
-    )
-    NOT_IN_SUMS = (
-        "sums of labels alone do not reject calibration, and nothing else can be judged under a "
-        "violation"
-    )
+# Why it is not told what would overturn the evidence against the model.
+NOT_REJECTED = "calibration is not rejected, so there is nothing to overturn"
+DEPENDENT = (
+    "rows are not independent draws, and it is not known how a violation would act on rows "
+    "that go together"
+)
+SEVERAL_CLASSES = (
+    "probabilities of several classes cannot move one by one; audit one class against the "
+    "rest, with alpha divided by the number of classes"
+)
+NOT_IN_SUMS = (
+    "sums of labels alone do not reject calibration, and nothing else can be judged under a "
+    "violation"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +57,9 @@ class Overturning(WithFacts):
         Whether a probability is shown to be too low somewhere; None where `untold` says why.
     numbers : tuple of NumberRobustness
         What would overturn the findings about the user's numbers.
-    untold : Untold or None
-        Why there are no violations; None where there are.
+    untold : str or None
+        Why there are no violations: calibration is not rejected, rows depend on each other, classes
+        are several, or sums of labels alone do not reject. None where there are.
     rows : int
         Rows that violations were judged on: all, or random ones of them.
     draws : int
@@ -73,7 +71,7 @@ class Overturning(WithFacts):
     violations: tuple[Tipping, ...]
     prudence: PrudentResult | None
     numbers: tuple[NumberRobustness, ...]
-    untold: Untold | None = None
+    untold: str | None = None
     rows: int = 0
     draws: int = 0
     checks: int = 0
@@ -92,8 +90,7 @@ class Overturning(WithFacts):
             Its curve and its tipping point, as of `Robustness.violation`. Refused where nothing is
             told: `untold` says why.
         """
-        why = "" if self.untold is None else self.untold.value
-        return of_kind(self.violations, kind, why)
+        return of_kind(self.violations, kind, self.untold or "")
 
     def point(self, kind: str) -> float | None:
         """Say up to which size calibration is rejected.
@@ -112,22 +109,6 @@ class Overturning(WithFacts):
             return None
         return self.violation(kind).point
 
-    @staticmethod
-    def largest(kind: str) -> float:
-        """Say up to which size a kind of violation is looked at.
-
-        Parameters
-        ----------
-        kind : str
-            Such as "selection".
-
-        Returns
-        -------
-        float
-            What "more than" is said of.
-        """
-        return KINDS[kind].end
-
 
 def overturning_of(
     rows: Any,
@@ -143,19 +124,19 @@ def overturning_of(
 ) -> Overturning:
     """Find what would overturn an audit."""
     if rows.several:
-        untold = Untold.SEVERAL_CLASSES if refuted else Untold.NOT_REJECTED
+        untold = SEVERAL_CLASSES if refuted else NOT_REJECTED
         return Overturning((), None, (), untold)
     numbers = number_robustness(rows, tasks, is_all=is_all)
     if not refuted:
-        return Overturning((), None, numbers, Untold.NOT_REJECTED)
+        return Overturning((), None, numbers, NOT_REJECTED)
     if not rows.design.is_simple:
-        return Overturning((), None, numbers, Untold.DEPENDENT)
+        return Overturning((), None, numbers, DEPENDENT)
     enough = min(draws, max(ENOUGH_DRAWS, math.ceil(DRAWS_ABOVE / alpha) - 1))
     chosen = _some(judged, seed)
     found = robustness(chosen, alpha=alpha, draws=enough, rng=seed, engine=engine, progress=False)
     told: dict[str, Any] = {"rows": found.n, "draws": found.draws, "checks": found.checks}
     if found.pvalue > alpha:
-        return Overturning((), None, numbers, Untold.NOT_IN_SUMS, **told)
+        return Overturning((), None, numbers, NOT_IN_SUMS, **told)
     return Overturning(found.violations, found.prudence, numbers, **told)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from itrust._core import WithFacts, signed
@@ -200,15 +199,13 @@ class OutcomePart:
         return f"<OutcomePart: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
 
 
-class Unknown(StrEnum):
-    """Why it cannot be said how small a bias would have been seen."""
-
-    NO_VARIATION = "no label can vary"
-    FEW_CLUSTERS = (
-        f"fewer than {MIN_CLUSTERS} clusters cannot tell how far rows of a cluster go together"
-    )
-    REPLICATES = "replicate weights alone do not tell which rows go together, clusters would"
-    ALIKE_LABELS = "all labels are alike, so they cannot tell how far rows of a cluster go together"
+# Why it cannot be said how small a bias would have been seen.
+NO_VARIATION = "no label can vary"
+FEW_CLUSTERS = (
+    f"fewer than {MIN_CLUSTERS} clusters cannot tell how far rows of a cluster go together"
+)
+REPLICATES = "replicate weights alone do not tell which rows go together, clusters would"
+ALIKE_LABELS = "all labels are alike, so they cannot tell how far rows of a cluster go together"
 
 
 @dataclass(frozen=True)
@@ -264,8 +261,9 @@ class Missed(WithFacts):
     hoeffding_bound : float or None
         Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights or
         clusters.
-    unknown : Unknown or None
-        Why the smallest biases cannot be known, where they cannot.
+    unknown : str or None
+        Why the smallest biases cannot be known, where they cannot: no label can vary, clusters are
+        fewer than ten, replicate weights are all that is known of the design, or labels are alike.
     groups : GroupPower or None
         Of several classes, what the intervals of groups would have shown; None where that is not
         known.
@@ -273,7 +271,7 @@ class Missed(WithFacts):
 
     detectable: Detectable | None = None
     hoeffding_bound: float | None = None
-    unknown: Unknown | None = None
+    unknown: str | None = None
     groups: GroupPower | None = None
 
     @property

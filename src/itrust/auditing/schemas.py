@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from itrust._core import (
     Code,
     InputError,
     counted,
+    inside,
     json_of,
     mended_by,
     shown,
 )
 
 SCHEMA = "itrust-audit/5"
-FAMILY = re.compile(r"itrust-audit/([1-9][0-9]{0,5})")
 MAX_FAULTS = 1_000  # that are counted
-# What a later version of the form changed for those who read files.
-CHANGES = {
-    2: "parts have other names ('reliance' is now 'overall', 'competency' 'test', 'confidence' "
-    "'missed', 'repair' 'recalibration'), and so have verdicts",
-    3: "verdicts are six, tasks have a finding, and 'withheld.shown' replaces 'withheld.confirmed'",
-    4: "'elapsed' and 'seconds' are gone",
-    5: "audits of several classes have the same form, 'diagnosis' and 'charts' stand in 'parts'",
-}
 MADE_BY = Code("audit.to_dict()", "'itrust audit --json'")
 # Of JSON Schema, draft 2020-12, what our schemas need; `NOTES` say nothing about the value.
 NOTES = ("$schema", "title", "description", "$defs")
@@ -83,8 +74,8 @@ def check_json(found: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        Where an entry is missing or has another type: the sentence names the place. For the form
-        of an earlier or later version it names that version, and what changed.
+        Where an entry is missing or has another type: the sentence names the place; or where it is
+        the form of another version.
 
     Examples
     --------
@@ -97,12 +88,6 @@ def check_json(found: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     ...
     itrust.InputError: pvalue must be a number or null, not the text 'small'
-    >>> check_json({"schema": "itrust-audit/4"})
-    Traceback (most recent call last):
-    ...
-    itrust.InputError: it has the schema itrust-audit/4 of an earlier version, not itrust-audit/5;
-    since then audits of several classes have the same form, 'diagnosis' and 'charts' stand in
-    'parts' (audit the rows again with this version)
     """
     _refuse_other_forms(found)
     try:
@@ -111,45 +96,28 @@ def check_json(found: Mapping[str, Any]) -> None:
         raise InputError("it is nested too deeply for an audit", argument="found") from None
     if not wrong:
         return
-    others = len({fault.place for fault in wrong} - {wrong[0].place})
+    place, problem = wrong[0]
+    others = len({own for own, _ in wrong} - {place})
     more = f" (and {counted(others, 'other place')} in it)" if others else ""
     raise InputError(
         "{place} {problem}{more}",
         argument="found",
-        details={"place": wrong[0].where, "problem": wrong[0].problem, "more": more},
+        details={"place": place or "it", "problem": problem, "more": more},
     )
 
 
 def _refuse_other_forms(found: Any) -> None:
     said = found.get("schema") if isinstance(found, Mapping) else None
-    if said == SCHEMA:
-        return
-    known = FAMILY.fullmatch(said) if isinstance(said, str) else None
-    if known is None:
-        what = "has no entry 'schema'" if said is None else f"has the schema {shown(said)}"
+    if said != SCHEMA:
         raise InputError(
-            "it {what}, so it is not the JSON of an audit; give what comes from {made}",
+            "it has {what}, not {ours}; give what comes from {made} of this version",
             argument="found",
-            details={"what": what, "made": MADE_BY},
+            details={
+                "what": "no entry 'schema'" if said is None else f"the schema {shown(said)}",
+                "ours": SCHEMA,
+                "made": MADE_BY,
+            },
         )
-    number, ours = int(known[1]), max(CHANGES)
-    details = {"said": known[0], "ours": SCHEMA}
-    if number > ours:
-        raise InputError(
-            "it has the schema {said} of a later version, not {ours}",
-            argument="found",
-            value=said,
-            hint="install a newer version of itrust",
-            details=details,
-        )
-    since = "; then ".join(CHANGES[later] for later in range(number + 1, ours + 1))
-    raise InputError(
-        "it has the schema {said} of an earlier version, not {ours}; since then {since}",
-        argument="found",
-        value=said,
-        hint="audit the rows again with this version",
-        details={**details, "since": since},
-    )
 
 
 def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
@@ -195,43 +163,19 @@ def _name_of(stream: object) -> str:
     return name if isinstance(name, str) and not name.startswith("<") else "the open file"
 
 
-class SchemaFault(NamedTuple):
-    """A place of a value that is not as the schema says, and what is wrong there."""
-
-    place: tuple[str | int, ...]
-    problem: str
-
-    @property
-    def where(self) -> str:
-        """The place in words.
-
-        >>> SchemaFault(("tasks", 0, "my entry"), "").where, SchemaFault((), "").where
-        ("tasks[0]['my entry']", 'it')
-        """
-        words = ""
-        for step in self.place:
-            if isinstance(step, str) and step.isascii() and step.isidentifier() and len(step) < 60:
-                words += f".{step}"
-            else:
-                words += f"[{shown(step)}]"
-        return words.removeprefix(".") or "it"
-
-
 def faults(
     value: Any,
     schema: Mapping[str, Any],
-    place: tuple[str | int, ...] = (),
+    place: str = "",
     root: Mapping[str, Any] | None = None,
-) -> Iterator[SchemaFault]:
-    """Where a value of JSON is not as a schema says, in the order of the schema.
+) -> Iterator[tuple[str, str]]:
+    """Places where a value of JSON is not as a schema says, and what is wrong there, in its order.
 
     The package jsonschema is the oracle, which is not needed here.
 
     >>> schema = {"type": "object", "required": ["a"], "properties": {"b": {"type": "number"}}}
-    >>> for fault in faults({"b": "x"}, schema):
-    ...     print(fault.where, fault.problem)
-    it lacks the entry 'a'
-    b must be a number, not the text 'x'
+    >>> list(faults({"b": "x"}, schema))
+    [('', "lacks the entry 'a'"), ('b', "must be a number, not the text 'x'")]
     """
     root = schema if root is None else root
     entries = value if isinstance(value, dict) else {}
@@ -243,34 +187,34 @@ def faults(
                 kinds = [rule] if isinstance(rule, str) else rule
                 if not any(_is_a(value, kind) for kind in kinds):
                     wanted = " or ".join(KINDS[kind][0] for kind in kinds)
-                    yield SchemaFault(place, f"must be {wanted}, not {_in_words(value)}")
+                    yield place, f"must be {wanted}, not {_in_words(value)}"
             case "const" | "enum":
                 known = [rule] if keyword == "const" else rule
                 if not any(_is_same(value, one) for one in known):
                     wanted = f"{'one of ' * (len(known) > 1)}{', '.join(map(shown, known))}"
-                    yield SchemaFault(place, f"must be {wanted}, not {_in_words(value)}")
+                    yield place, f"must be {wanted}, not {_in_words(value)}"
             case "required":
                 if isinstance(value, dict):
                     lacking = (name for name in rule if name not in value)
-                    yield from (SchemaFault(place, f"lacks the entry {n!r}") for n in lacking)
+                    yield from ((place, f"lacks the entry {n!r}") for n in lacking)
             case "properties":
                 for name, part in rule.items():
                     if name in entries:
-                        yield from faults(entries[name], part, (*place, name), root)
+                        yield from faults(entries[name], part, inside(place, name), root)
             case "additionalProperties":
                 for name in entries:
                     if name not in schema.get("properties", ()):
-                        yield from faults(entries[name], rule, (*place, name), root)
+                        yield from faults(entries[name], rule, inside(place, name), root)
             case "items":
                 for number, item in enumerate(value if isinstance(value, list) else ()):
-                    yield from faults(item, rule, (*place, number), root)
+                    yield from faults(item, rule, inside(place, number), root)
             case "allOf":
                 for part in rule:
                     yield from faults(value, part, place, root)
             case "anyOf":  # what is wrong with the form that the value comes closest to
                 tried = [list(faults(value, part, place, root)) for part in rule]
                 if all(tried):
-                    yield from max(tried, key=lambda wrong: len(wrong[0].place))
+                    yield from max(tried, key=lambda wrong: len(wrong[0][0]))
             case "if":
                 if next(faults(value, rule, place, root), None) is None:
                     yield from faults(value, schema["then"], place, root)

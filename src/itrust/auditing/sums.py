@@ -53,33 +53,26 @@ class OverallSums(Additive):
     counts: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class OverallBins:
-    """Where scores, reliability curve and histogram cut the predictions."""
+def overall_sums(extract: Extract) -> tuple[FloatArray, Callable[[Rows, FloatArray], OverallSums]]:
+    """The bars of a histogram, and what some rows contribute; bins are cut by the rows at hand."""
+    some, census = extract.some, extract.census
+    by_width = scores.EqualWidth(BINS).inner_edges(some)
+    by_mass = scores.EqualMass(BINS).inner_edges(some)
+    bars = histogram_edges(census.lowest, census.highest)
 
-    by_width: FloatArray
-    by_mass: FloatArray
-    bars: FloatArray
-
-    @classmethod
-    def of(cls, extract: Extract) -> OverallBins:
-        """Cut by the rows at hand."""
-        some, census = extract.some, extract.census
-        edges = scores.EqualWidth(BINS).inner_edges(some), scores.EqualMass(BINS).inner_edges(some)
-        return cls(*edges, histogram_edges(census.lowest, census.highest))
-
-    def __call__(self, chunk: Rows, w: FloatArray) -> OverallSums:
-        """What some rows contribute."""
+    def contribution(chunk: Rows, w: FloatArray) -> OverallSums:
         y, p = chunk.y, chunk.p
         return OverallSums(
             mass=float(w.sum()),
             squares=float(w @ np.square(y - p)),
             surprise=scores.surprise(y, p, w),
-            by_width=scores.bin_sums(y, p, w, self.by_width),
-            by_mass=scores.bin_sums(y, p, w, self.by_mass),
+            by_width=scores.bin_sums(y, p, w, by_width),
+            by_mass=scores.bin_sums(y, p, w, by_mass),
             cells=scores.residuals_in_cells(y, p, w),
-            counts=np.histogram(p, self.bars)[0],
+            counts=np.histogram(p, bars)[0],
         )
+
+    return bars, contribution
 
 
 def overall_of(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from itrust._core import two_digits
-from itrust.auditing.parts import Diagnosis, MeanBias, Missed, OutcomePart, Unknown
+from itrust.auditing.parts import NO_VARIATION, Diagnosis, MeanBias, Missed, OutcomePart
 from itrust.bias import (
     GroupBias,
     LocalBias,
@@ -44,26 +43,6 @@ RARE = 0.01  # classes below this rate do not say what a large tolerance is
 MAX_FINDINGS = 3  # of the test, of one of several classes, among the evidence
 
 
-@dataclass(frozen=True)
-class Tone:
-    """How good or bad news looks: one map of colours for terminal, page and notebook.
-
-    A verdict has one of four: bad, fair, good, or open where nothing is shown.
-    """
-
-    name: str
-    light: str
-    dark: str
-    terminal: str
-
-
-BAD: Tone = Tone("bad", "#a02c1a", "#f29b8a", "bold red")
-FAIR: Tone = Tone("fair", "#7d5200", "#e3ba68", "bold yellow")
-GOOD: Tone = Tone("good", "#1b6540", "#83cda6", "bold green")
-OPEN: Tone = Tone("open", "#4b5560", "#b3bcc5", "bold")
-TONES = (BAD, FAIR, GOOD, OPEN)
-
-
 class Verdict(StrEnum):
     """What an audit comes to; each verdict is a text that knows what follows from it.
 
@@ -71,8 +50,8 @@ class Verdict(StrEnum):
     ----------
     severity : int
         Larger is worse, from 0 (calibrated within tolerance) to 5 (miscalibrated).
-    tone : Tone
-        Its colour in the terminal, on the page and in a notebook.
+    tone : {"bad", "fair", "good", "open"}
+        How good or bad news it is, for its colours; open where nothing is shown.
     closes_gate : bool
         Whether `itrust audit --gate model` fails: only where the model is shown to be
         miscalibrated, and not by less than the tolerance.
@@ -91,7 +70,7 @@ class Verdict(StrEnum):
     """
 
     severity: int
-    tone: Tone
+    tone: str
     closes_gate: bool
     conclusive: bool
     trustworthy: bool
@@ -100,7 +79,7 @@ class Verdict(StrEnum):
         cls,
         words: str,
         severity: int = 0,
-        tone: Tone = OPEN,
+        tone: str = "open",
         closes_gate: bool = False,
         conclusive: bool = True,
         trustworthy: bool = False,
@@ -114,24 +93,24 @@ class Verdict(StrEnum):
         return member
 
     # words, severity, tone, closes_gate, conclusive, trustworthy
-    MISCALIBRATED = "miscalibrated", 5, BAD, True, True, False
-    SIZE_NOT_ESTABLISHED = "miscalibrated, size not established", 4, BAD, True, True, False
-    WITHIN_TOLERANCE = "miscalibrated, within tolerance", 3, FAIR, False, True, True
-    INCONCLUSIVE = "inconclusive", 2, OPEN, False, False, False
-    NO_EVIDENCE = "no evidence against", 1, GOOD, False, True, True
-    CALIBRATED = "calibrated within tolerance", 0, GOOD, False, True, True
+    MISCALIBRATED = "miscalibrated", 5, "bad", True, True, False
+    SIZE_NOT_ESTABLISHED = "miscalibrated, size not established", 4, "bad", True, True, False
+    WITHIN_TOLERANCE = "miscalibrated, within tolerance", 3, "fair", False, True, True
+    INCONCLUSIVE = "inconclusive", 2, "open", False, False, False
+    NO_EVIDENCE = "no evidence against", 1, "good", False, True, True
+    CALIBRATED = "calibrated within tolerance", 0, "good", False, True, True
 
 
-def tone_of(verdict: str) -> Tone:
+def tone_of(verdict: str) -> str:
     """Give the tone of a verdict by its words; words that are not known are neither good nor bad.
 
-    >>> tone_of("inconclusive").name, tone_of("a verdict of a later version").name
+    >>> tone_of("inconclusive"), tone_of("a verdict of a later version")
     ('open', 'open')
     """
     try:
         return Verdict(verdict).tone
     except ValueError:
-        return OPEN
+        return "open"
 
 
 @dataclass(frozen=True)
@@ -141,24 +120,15 @@ class ImpossibleLabels:
     count: int
 
 
-@dataclass(frozen=True)
-class PointCoordinate:
-    """One covariate of a point.
-
-    It holds the value twice, for programs and for people, and the rows that share it.
-    """
-
-    name: str
-    value: Any
-    shown: str
-    where: Predicate
+# A covariate of a point: its name, its value for programs and for people, the rows that share it.
+Coordinate: TypeAlias = tuple[str, Any, str, Predicate]
 
 
 @dataclass(frozen=True)
 class PointBias:
     """The local bias at one point."""
 
-    coordinates: tuple[PointCoordinate, ...]
+    coordinates: tuple[Coordinate, ...]
     prediction: float
     lower: float
     upper: float
@@ -184,7 +154,7 @@ class PointBias:
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
             text = "missing" if cell is None else shown
             where = Missing(column.name) if cell is None else level_of(column, column.values[k])
-            coordinates.append(PointCoordinate(column.name, cell, text, where))
+            coordinates.append((column.name, cell, text, where))
         return cls(
             tuple(coordinates),
             float(bias.points.p[k]),
@@ -284,7 +254,7 @@ class Judgement:
         Number of clusters; None if rows are independent.
     refused : Refusal or None
         Why there is no p-value, where clusters are too few for one.
-    unknown : Unknown or None
+    unknown : str or None
         Why it is not known what would be missed, where it is not.
     classes : tuple
         Names of the classes, where there are several; empty where there are two.
@@ -304,7 +274,7 @@ class Judgement:
     would_be_seen: bool = False
     clusters: int | None = None
     refused: Refusal | None = None
-    unknown: Unknown | None = None
+    unknown: str | None = None
     classes: tuple[Any, ...] = ()
 
 
@@ -353,31 +323,45 @@ def judge(
         "classes": tuple(part.name for part in parts) if several else (),
     }
     refuted = test.refutes(alpha)
-    gathered = _Gathered(parts, alpha, tolerance, refuted)
-    shown, means = gathered.shown, gathered.means
+    shown = _largest((part, own) for part in parts for own in part.diagnosis.shown)
+    means = _largest((part, part.mean) for part in parts if part.mean.is_shown)
+    first = [
+        [name for names in telling(p.test, p.diagnosis, alpha, refuted=refuted) for name in names]
+        for p in parts
+    ]
+    pairs = list(zip(parts, first, strict=True))
+    large = [(p, own) for p, own in (*shown, *means) if abs(own.at_least) >= tolerance]
+    large += [(p, at) for p, names in pairs for at in _points_beyond(p, names, tolerance)]
+
+    def named(found: Iterable[tuple[OutcomePart, Any]]) -> list[Evidence]:
+        return [ClassEvidence(part.name, own) if several else own for part, own in found]
+
     if refuted:
-        large = [*([ImpossibleLabels(test.impossible)] if test.impossible else []), *gathered.large]
+        impossible = [ImpossibleLabels(test.impossible)] if test.impossible else []
+        strong = [*impossible, *named(large)]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
-        evidence = [*(large or shown), *gathered.findings] or [*shown, *means]
+        findings = named(_findings(parts, alpha))
+        evidence = [*(strong or named(shown)), *findings] or [*named(shown), *named(means)]
         if several and not evidence:
             evidence = list(_of_several(test, alpha))
         return Judgement(
-            Verdict.MISCALIBRATED if large else verdict,
+            Verdict.MISCALIBRATED if strong else verdict,
             tuple(evidence),
             refuted=True,
             is_attributed=bool(evidence),
             **common,
         )
     biased = [task for task in tasks if task.is_shown and not task.uncovered]
-    contrary: list[Evidence] = [*biased, *shown, *means, *gathered.points]
+    points = [(p, at) for p, names in pairs for at in _points_shown(p, names)]
+    contrary = [*biased, *named([*shown, *means, *points])]
     verdict = Verdict.INCONCLUSIVE
-    if test.refused is None and missed.unknown is not Unknown.NO_VARIATION:
+    if test.refused is None and missed.unknown != NO_VARIATION:
         if within:
             verdict = Verdict.CALIBRATED
         elif not contrary and seen:
             verdict = Verdict.NO_EVIDENCE
-    if verdict is not Verdict.INCONCLUSIVE and gathered.large:
-        verdict, contrary = Verdict.INCONCLUSIVE, contrary or gathered.large
+    if verdict is not Verdict.INCONCLUSIVE and large:
+        verdict, contrary = Verdict.INCONCLUSIVE, contrary or named(large)
     return Judgement(
         verdict,
         tuple(contrary),
@@ -395,76 +379,41 @@ def _share_within(bias: LocalBias, tolerance: float) -> float:
     return float(np.mean(bias.known & (np.nan_to_num(ends, nan=np.inf) <= tolerance)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Gathered:
-    """What shows a bias, of all outcomes, the largest first within each kind."""
+def _largest(found: Iterable[tuple[OutcomePart, Any]]) -> list[tuple[OutcomePart, Any]]:
+    """Biases of all outcomes, those of which most is shown first."""
+    return sorted(found, key=lambda own: -abs(own[1].at_least))
 
-    parts: Sequence[OutcomePart]
-    alpha: float
-    tolerance: float
-    refuted: bool
 
-    def _of(self, part: OutcomePart, item: Any) -> Evidence:
-        return ClassEvidence(part.name, item) if len(self.parts) > 1 else item
+def _points_beyond(
+    part: OutcomePart, first: Sequence[str], tolerance: float
+) -> Iterator[PointBias]:
+    """Points with a bias of the tolerance, measured on rows that did not pick them."""
+    bias = part.diagnosis.bias
+    measured = measured_places(bias, tolerance)
+    for sign in (1, -1):
+        off = beyond(bias, sign, tolerance)
+        if sign in measured:
+            point, numbers = measured[sign]
+            yield replace(PointBias.of(bias, point, first), **numbers)
+        elif off.any():
+            yield PointBias.of(bias, most_rows(bias, off), first)
 
-    @cached_property
-    def shown(self) -> list[Evidence]:
-        """Groups and slices with a bias of any size."""
-        pairs = [(part, own) for part in self.parts for own in part.diagnosis.shown]
-        return [self._of(*pair) for pair in sorted(pairs, key=lambda own: -abs(own[1].at_least))]
 
-    @cached_property
-    def means(self) -> list[Evidence]:
-        """Means with a bias of any size."""
-        off = [part for part in self.parts if part.mean.is_shown]
-        return [self._of(p, p.mean) for p in sorted(off, key=lambda p: -abs(p.mean.at_least))]
+def _points_shown(part: OutcomePart, first: Sequence[str]) -> Iterator[PointBias]:
+    """Points with a bias of any size."""
+    bias = part.diagnosis.bias
+    for sign in (1, -1):
+        off = np.asarray(bias.flagged & (sign * bias.values > 0))
+        if off.any():
+            yield PointBias.of(bias, most_rows(bias, off), first)
 
-    @cached_property
-    def large(self) -> list[Evidence]:
-        """Biases of which at least the tolerance is shown: groups and slices, means, points."""
-        found = [own for own in (*self.shown, *self.means) if self._is_large(own)]
-        return [*found, *(self._of(part, at) for part in self.parts for at in self._beyond(part))]
 
-    def _is_large(self, own: Any) -> bool:
-        item: Any = own.item if isinstance(own, ClassEvidence) else own
-        return bool(abs(item.at_least) >= self.tolerance)
-
-    def _beyond(self, part: OutcomePart) -> Iterator[PointBias]:
-        """Points with a bias of the tolerance, measured on rows that did not pick them."""
-        bias, first = part.diagnosis.bias, self._first(part)
-        measured = measured_places(bias, self.tolerance)
-        for sign in (1, -1):
-            off = beyond(bias, sign, self.tolerance)
-            if sign in measured:
-                point, numbers = measured[sign]
-                yield replace(PointBias.of(bias, point, first), **numbers)
-            elif off.any():
-                yield PointBias.of(bias, most_rows(bias, off), first)
-
-    @property
-    def points(self) -> Iterator[Evidence]:
-        """Points with a bias of any size."""
-        for part in self.parts:
-            bias = part.diagnosis.bias
-            for sign in (1, -1):
-                off = np.asarray(bias.flagged & (sign * bias.values > 0))
-                if off.any():
-                    point = PointBias.of(bias, most_rows(bias, off), self._first(part))
-                    yield self._of(part, point)
-
-    @property
-    def findings(self) -> list[Evidence]:
-        """Findings of the test; of several classes the first of each, by p-value."""
-        most = MAX_FINDINGS if len(self.parts) > 1 else None
-        pairs = [(p, own) for p in self.parts for own in p.test.evidence(self.alpha)[:most]]
-        if len(self.parts) > 1:
-            pairs.sort(key=lambda own: own[1].pvalue)
-        return [self._of(*pair) for pair in pairs]
-
-    def _first(self, part: OutcomePart) -> list[str]:
-        """Covariates that describe a point before others: those of what was found."""
-        told = telling(part.test, part.diagnosis, self.alpha, refuted=self.refuted)
-        return [name for names in told for name in names]
+def _findings(parts: Sequence[OutcomePart], alpha: float) -> list[tuple[OutcomePart, Finding]]:
+    """Findings of the test; of several classes the first of each, by p-value."""
+    if len(parts) == 1:
+        return [(parts[0], own) for own in parts[0].test.evidence(alpha)]
+    pairs = [(part, own) for part in parts for own in part.test.evidence(alpha)[:MAX_FINDINGS]]
+    return sorted(pairs, key=lambda own: own[1].pvalue)
 
 
 def _of_several(test: Any, alpha: float) -> Iterator[ClassEvidence]:

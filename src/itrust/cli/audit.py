@@ -75,7 +75,7 @@ def run(options: Options) -> int:
         write_all(outputs)
     line = render.verdict_line(shown.verdict, width())
     told: list[tuple[str, ...]] = [
-        (render.as_text(shown, width()), shown.verdict.tone.terminal, line)
+        (render.as_text(shown, width()), render.TERMINAL[shown.verdict.tone], line)
     ]
     if shown.comparison is not None:
         told.append(("\n" + render.as_text(shown.comparison, width()),))

@@ -22,7 +22,7 @@ from itrust._core import (
     write_all,
     writer_of,
 )
-from itrust.auditing import BAD, OPEN, Provenance, watch_checks
+from itrust.auditing import Provenance, watch_checks
 from itrust.cli import watch_state as state
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import say, width
@@ -154,7 +154,7 @@ def _refuse_other_promises(options: Options, watch: Watch) -> None:
         "task": tasks,
         "alpha": watch.alpha,
         "tolerance": watch.tolerance,
-        "promise": watch.promise.value.replace(" ", "-"),
+        "promise": watch.promise.replace(" ", "-"),
     }
     for name, own in kept.items():
         typed = getattr(options, name)
@@ -282,8 +282,8 @@ def _writers(options: Options, report: WatchReport, name: str) -> dict[Path, Wri
 
 
 def _told(options: Options, report: WatchReport) -> int:
-    tone = BAD if report.alarm else OPEN
-    words = render.as_text(report, width()), tone.terminal, render.watch_headline(report)
+    colour = render.TERMINAL["bad" if report.alarm else "open"]
+    words = render.as_text(report, width()), colour, render.watch_headline(report)
     tell(options, report.to_dict, words)
     if not options.values.get("gate"):
         return DONE

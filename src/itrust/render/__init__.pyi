@@ -1,6 +1,7 @@
 from itrust.render import page as page
 from itrust.render import text as text
 from itrust.render.document import NARROW as NARROW
+from itrust.render.document import TERMINAL as TERMINAL
 from itrust.render.document import Document as Document
 from itrust.render.document import Section as Section
 from itrust.render.document import as_figure as as_figure
@@ -22,6 +23,7 @@ from itrust.render.text.auditing import seen as seen
 from itrust.render.text.auditing import step_words as step_words
 from itrust.render.text.auditing import summary_of as summary_of
 from itrust.render.text.auditing import verdict_line as verdict_line
+from itrust.render.text.balance import resemblance_facts as resemblance_facts
 from itrust.render.text.balance import resemblance_warnings as resemblance_warnings
 from itrust.render.text.comparisons import drift_sentence as drift_sentence
 from itrust.render.text.overturning import overturning_facts as overturning_facts

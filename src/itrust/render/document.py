@@ -14,12 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from itrust._core import InputError, printable, signed, wrapped
-
-if TYPE_CHECKING:
-    from itrust.auditing import Tone
 
 WIDTH, NARROW = 88, 56  # columns of a text; below NARROW what belongs together has its own lines
 ROOM = 14  # columns that a text in a table wants
@@ -33,6 +30,12 @@ BOX = "max-width:60rem;line-height:1.45;font-variant-numeric:tabular-nums;overfl
 LINE = "border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .8em;vertical-align:top"
 QUIET = "opacity:.75;font-size:.92em;margin:.35em 0"
 DOTS_PER_INCH, PIXELS_PER_INCH, COLOURS = 110, 76, 64  # of a picture, which fine screens sharpen
+
+
+# Colours of bad, fair and good news, and of none, on light and on dark ground and in a terminal.
+LIGHT = {"bad": "#a02c1a", "fair": "#7d5200", "good": "#1b6540", "open": "#4b5560"}
+DARK = {"bad": "#f29b8a", "fair": "#e3ba68", "good": "#83cda6", "open": "#b3bcc5"}
+TERMINAL = {"bad": "bold red", "fair": "bold yellow", "good": "bold green", "open": "bold"}
 
 
 class Sentence(NamedTuple):
@@ -84,7 +87,7 @@ class Document(NamedTuple):
 
     title: str
     blocks: Sequence[Block] = ()
-    tone: Tone | None = None
+    tone: str | None = None
     lead: str = ""
 
     def section(self, key: str) -> Section:
@@ -201,7 +204,7 @@ def html(document: Document) -> str:
     """Write a document as a card of HTML: no scripts, readable on light and dark ground."""
     head = f'<div style="font-size:1.08em;margin:.2em 0"><strong>{_text(document.title)}</strong>'
     tone = document.tone
-    edge = "" if tone is None else f";border-left:.35em solid {tone.light};padding-left:.9em"
+    edge = "" if tone is None else f";border-left:.35em solid {LIGHT[tone]};padding-left:.9em"
     blocks = "".join(map(_html, (Sentence(document.lead), *document.blocks)))
     return f'<div style="{BOX}{edge}">{head}</div>{blocks}</div>'
 

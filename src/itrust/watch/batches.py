@@ -109,8 +109,8 @@ def _words(rows: Rows) -> Words:
 def bet_rows(outcome: Rows) -> BatchRows:
     """One outcome as bets see it; those of a cluster share one row's stake."""
     if outcome.cluster is None:
-        return BatchRows(outcome.y, outcome.p)
-    return BatchRows(outcome.y, outcome.p, 1 / np.bincount(outcome.cluster)[outcome.cluster])
+        return outcome.y, outcome.p, None
+    return outcome.y, outcome.p, 1 / np.bincount(outcome.cluster)[outcome.cluster]
 
 
 def matrix_parts(
@@ -120,13 +120,13 @@ def matrix_parts(
 
     Weights count over the largest of the reference, at most 1.
     """
-    rows = bet_rows(outcome)
+    y, p, share = bet_rows(outcome)
     for first in range(0, outcome.n, IN_HAND):
         some = slice(first, first + IN_HAND)
         matrix = panel.matrix(outcome.points.take(some))
         if outcome.weights is not None:
             matrix *= np.minimum(outcome.weights[some] / largest_weight, 1.0)
-        yield matrix, rows.take(some)
+        yield matrix, (y[some], p[some], None if share is None else share[some])
 
 
 def impossible_labels(rows: Rows) -> int:

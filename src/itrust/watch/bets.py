@@ -48,33 +48,24 @@ SIDES = np.array([1.0, -1.0])
 LOG_CHANCES = np.log(CHANCES / 2)  # of each side
 
 
-@dataclass(frozen=True, eq=False)
-class BatchRows:
-    """The rows of a batch as bets see them."""
-
-    y: FloatArray
-    p: FloatArray
-    share: FloatArray | None = None
-
-    def take(self, rows: slice) -> BatchRows:
-        """Some of the rows."""
-        share = None if self.share is None else self.share[rows]
-        return BatchRows(self.y[rows], self.p[rows], share)
+# Labels, predictions and, in clusters, the share of a row's stake that each row has.
+BatchRows = tuple[FloatArray, FloatArray, FloatArray | None]
 
 
 def bet_sums(matrix: FloatArray, rows: BatchRows, tolerance: float = 0.0) -> FloatArray:
     """Add up u, a and b for both sides of every check."""
+    y, p, given = rows
     up, down = np.maximum(matrix, 0.0), np.maximum(-matrix, 0.0)
-    high, low = np.minimum(rows.p + tolerance, 1.0), np.maximum(rows.p - tolerance, 0.0)
-    share = np.ones(rows.y.shape) if rows.share is None else rows.share
-    terms = [(rows.y - rows.p) * share, (high - rows.p) * share, (rows.p - low) * share]
+    high, low = np.minimum(p + tolerance, 1.0), np.maximum(p - tolerance, 0.0)
+    share = np.ones(y.shape) if given is None else given
+    terms = [(y - p) * share, (high - p) * share, (p - low) * share]
     e_up, above_up, below_up = _sums(up, terms)
     e_down, above_down, below_down = _sums(down, terms)
     signed = e_up - e_down
     u = np.stack([signed - above_up - below_down, -signed - below_up - above_down], axis=-2)
     # Whether the worst probability is moved towards 1/2, upwards and downwards.
-    rises = (high < 0.5) if rows.share is None else np.ones(high.shape, dtype=bool)
-    falls = (low > 0.5) if rows.share is None else np.ones(low.shape, dtype=bool)
+    rises = (high < 0.5) if given is None else np.ones(high.shape, dtype=bool)
+    falls = (low > 0.5) if given is None else np.ones(low.shape, dtype=bool)
     v_high, v_low = high * (1 - high) * share, low * (1 - low) * share
     kinds = [v_high * rises, v_high * ~rises, v_low * falls, v_low * ~falls]
     first, second = _sums(np.square(up), kinds), _sums(np.square(down), kinds)
@@ -146,16 +137,16 @@ class Recalibrations:
 
 def ratios_of(moves: FloatArray, phi: FloatArray, rows: BatchRows) -> FloatArray:
     """Log-likelihood ratios of moved logits against p."""
+    y, p, share = rows
     t = np.clip(moves @ phi, -MAX_MOVE, MAX_MOVE)
-    each = t * rows.y - np.log1p(rows.p * np.expm1(t))
-    share = np.ones(rows.y.size) if rows.share is None else rows.share
-    return np.asarray(each @ share)
+    each = t * y - np.log1p(p * np.expm1(t))
+    return np.asarray(each @ (np.ones(y.size) if share is None else share))
 
 
 def _score_sums(phi: FloatArray, rows: BatchRows) -> tuple[FloatArray, FloatArray]:
-    share = 1.0 if rows.share is None else rows.share
-    v = rows.p * (1 - rows.p) * share
-    return phi @ ((rows.y - rows.p) * share), (phi * v) @ phi.T
+    y, p, given = rows
+    share = 1.0 if given is None else given
+    return phi @ ((y - p) * share), (phi * (p * (1 - p) * share)) @ phi.T
 
 
 EARLY = 8.0  # onsets up to about this batch share half of the weight
@@ -166,14 +157,14 @@ RECENT = 32  # single batches among them
 
 def log_onset(batch: int, promise: Promise) -> float:
     """Log weight of an onset at a batch of a segment, from 1."""
-    if promise is Promise.RUN_LENGTH:
+    if promise == "run length":
         return 0.0
     return math.log(EARLY) - math.log(batch + EARLY - 1) - math.log(batch + EARLY)
 
 
 def log_to_come(batches: int, promise: Promise) -> float:
     """Log weight of all onsets after so many batches."""
-    if promise is Promise.RUN_LENGTH:
+    if promise == "run length":
         return -math.inf
     return math.log(EARLY) - math.log(batches + EARLY)
 
@@ -305,6 +296,7 @@ class PanelWealth:
 
     def findings(self, panels: int, promise: Promise) -> list[WatchFinding]:
         """All checks with their largest evidence."""
+        above, second, first = self.blocks.sums[:, :, 0, :].astype(float).sum(axis=0)
         found = []
         for k, check in enumerate(self.panel.checks):
             weight = float(self.panel.weights[k]) * self.share / panels
@@ -321,8 +313,10 @@ class PanelWealth:
                     int(self.sides[k]),
                     weight,
                     exp_of(log_evalue),
-                    pvalue if promise is Promise.EVER else None,
+                    pvalue if promise == "ever" else None,
                     int(self.rows[k]),
+                    float(above[k]),
+                    math.sqrt(second[k] + first[k]),
                 )
             )
         return found

@@ -16,13 +16,11 @@ from itrust.data import LABELS, PREDICTIONS, Cell, same_side, short
 from itrust.tasks import TaskFinding
 from itrust.watch.results import (
     BatchRecord,
-    LevelSoFar,
     NumberSoFar,
     Onset,
     Promise,
     Segment,
     WatchFinding,
-    levels_so_far,
     running_batches,
 )
 
@@ -86,8 +84,9 @@ class WatchReport(Result):
         Since when, as it was known at the alarm.
     findings : tuple of WatchFinding
         Checks that carry the evidence by themselves.
-    levels : tuple of LevelSoFar
-        Labels beyond what the model predicted, by level, since bets began.
+    levels : tuple of WatchFinding
+        The checks of all rows and of levels, for their labels beyond prediction, since bets began;
+        without evidence where small groups of rows are not shown.
     numbers : tuple of NumberSoFar
         The user's numbers so far.
     history : tuple of BatchRecord
@@ -119,7 +118,7 @@ class WatchReport(Result):
     pvalue: float | None
     since: Onset | None
     findings: tuple[WatchFinding, ...]
-    levels: tuple[LevelSoFar, ...]
+    levels: tuple[WatchFinding, ...]
     numbers: tuple[NumberSoFar, ...]
     history: tuple[BatchRecord, ...]
     segments: tuple[Segment, ...]
@@ -197,8 +196,7 @@ def _record(record: BatchRecord) -> dict[str, Any]:
 def _segment(part: Segment) -> dict[str, Any]:
     facts = part.to_dict()
     facts.pop("reference_digest", None)
-    alarms = [{**own.to_dict(), "log_evalue": _number(own.log_evalue)} for own in part.alarms]
-    return {**facts, "alarms": alarms}
+    return facts
 
 
 def number_finding(own: NumberSoFar) -> TaskFinding:
@@ -258,7 +256,7 @@ def watch_report(
         classes=watch.schema.classes,
         alpha=watch.alpha,
         tolerance=watch.tolerance,
-        promise=Promise(watch.promise),
+        promise=watch.promise,
         checks=sum(len(own.panel.checks) for own in watch.wealth),
         unchecked=watch.unchecked,
         alarm=watch.alarm,
@@ -267,7 +265,7 @@ def watch_report(
         pvalue=watch.pvalue,
         since=watch.since,
         findings=watch.findings(),
-        levels=levels_so_far(watch),
+        levels=watch.levels(),
         numbers=watch.tasks,
         history=watch.history,
         segments=watch.segments,
@@ -304,6 +302,8 @@ class ShownWatch:
 
     def batch(self, record: BatchRecord) -> BatchRecord:
         """A batch; a small one without means, evidence and impossible labels."""
+        present = record.segment == self.watch.segments[-1].number
+        record = replace(record, since=self.onset(record.since, present=present))
         if self.is_few(record.rows):
             none = dict.fromkeys(
                 ("mean_label", "mean_prediction", "log_evalue", "log_peak"), math.nan
@@ -338,52 +338,24 @@ class ShownWatch:
         return replace(told, lower=lower, upper=upper)
 
     def findings(self, found: Iterable[WatchFinding]) -> tuple[WatchFinding, ...]:
-        """The findings that enough rows carry."""
-        return tuple(
-            replace(
-                own,
-                rows=self.cell(own.rows, self.watch.running, own.where, own.label).count,
-                evalue=short(own.evalue),
-            )
-            for own in found
-            if not self.is_few(own.rows)
-        )
+        """The checks that enough rows carry."""
+        return tuple(self._finding(own) for own in found if not self.is_few(own.rows))
 
-    def levels(self, levels: Sequence[LevelSoFar]) -> tuple[LevelSoFar, ...]:
-        """The levels that enough rows have."""
-        return tuple(self._level(own) for own in levels if not self.is_few(own.rows))
-
-    def _level(self, own: LevelSoFar) -> LevelSoFar:
+    def _finding(self, own: WatchFinding) -> WatchFinding:
         cell = self.cell(own.rows, self.watch.running, own.where, own.label)
         excess = own.excess + cell.reach * own.rows * cell.unit("excess")
-        return replace(own, excess=excess, chance=short(own.chance), rows=cell.count)
+        chance, evalue = short(own.chance), short(own.evalue)
+        return replace(own, rows=cell.count, excess=excess, chance=chance, evalue=evalue)
 
-    def onset(self, since: Onset | None, known: set[tuple[str, Any]]) -> Onset | None:
+    def levels(self, found: Iterable[WatchFinding]) -> tuple[WatchFinding, ...]:
+        """The levels that enough rows have, without their evidence."""
+        return tuple(replace(own, evalue=math.nan, pvalue=None) for own in self.findings(found))
+
+    def onset(self, since: Onset | None, *, present: bool = True) -> Onset | None:
         """Since when; without the name of a check that few rows, or none that are known, carry."""
-        if since is None or (since.check, since.label) in known:
+        if since is None or (present and (since.check, since.label) in self.known):
             return since
         return replace(since, check=WITHHELD)
-
-    def segments(self) -> tuple[Segment, ...]:
-        """The models, alarms without evidence where a small batch raised them."""
-        few = {record.number for record in self.watch.history if self.is_few(record.rows)}
-        last, named = self.watch.segments[-1].number, self.known
-        return tuple(
-            replace(
-                part,
-                alarms=tuple(
-                    replace(
-                        alarm,
-                        log_evalue=math.nan
-                        if alarm.batch in few
-                        else self.evidence(alarm.log_evalue),
-                        since=self.onset(alarm.since, named if part.number == last else set()),
-                    )
-                    for alarm in part.alarms
-                ),
-            )
-            for part in self.watch.segments
-        )
 
     @property
     def known(self) -> set[tuple[str, Any]]:
@@ -404,12 +376,11 @@ class ShownWatch:
             log_evalue=math.nan if is_few else self.evidence(report.log_evalue),
             log_peak=math.nan if is_few else self.evidence(report.log_peak),
             pvalue=None if is_few else report.pvalue,
-            since=self.onset(report.since, self.known),
+            since=self.onset(report.since),
             findings=findings,
             levels=levels,
             numbers=numbers,
             history=tuple(map(self.batch, report.history)),
-            segments=self.segments(),
             min_cell=self.min_cell,
             withheld=withheld,
         )

@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any, Literal
 
 from itrust._core import Result
 from itrust.calibration import Shape
-from itrust.data import Everywhere, Predicate
+from itrust.data import Predicate
 from itrust.tasks import Task
-
-if TYPE_CHECKING:
-    from itrust.watch.watching import Watch
-
 
 MAX_LOG = 700.0  # beyond it a float overflows
 
@@ -27,11 +20,9 @@ def exp_of(log: float) -> float:
     return math.inf if log == math.inf else math.exp(min(log, MAX_LOG))
 
 
-class Promise(StrEnum):
-    """What a watch promises of a model that stays calibrated."""
-
-    EVER = "ever"  # with probability 1 - alpha it never raises an alarm
-    RUN_LENGTH = "run length"  # on average it takes 1 / alpha batches or more to an alarm
+# Of a model that stays calibrated: with probability 1 - alpha it never raises an alarm, or on
+# average it takes 1 / alpha batches or more to an alarm.
+Promise = Literal["ever", "run length"]
 
 
 @dataclass(frozen=True)
@@ -64,26 +55,6 @@ class Onset(Result):
 
 
 @dataclass(frozen=True)
-class RaisedAlarm(Result):
-    """An alarm that was raised.
-
-    Attributes
-    ----------
-    batch : int
-        Number of the batch that raised it.
-    log_evalue : float
-        Logarithm of the evidence after that batch; infinite where a label occurred that the model
-        had given probability 0.
-    since : Onset or None
-        Since when, as it was known then; None where labels were impossible.
-    """
-
-    batch: int
-    log_evalue: float
-    since: Onset | None
-
-
-@dataclass(frozen=True)
 class WatchFinding(Result):
     """A check that carries the evidence by itself.
 
@@ -113,6 +84,12 @@ class WatchFinding(Result):
         where the promise is a run length, which has no p-value.
     rows : int
         How many rows it has bet on: those of its group or part.
+    excess : float
+        The sum of the residuals, each times what the check makes of its row: of a group of rows
+        that count alike, positive labels less those that the model predicted, since bets began.
+    chance : float
+        Standard deviation of that sum if the model is calibrated. It describes; the evidence of a
+        watch is what is tested.
     """
 
     name: str
@@ -126,6 +103,8 @@ class WatchFinding(Result):
     evalue: float
     pvalue: float | None
     rows: int
+    excess: float = math.nan
+    chance: float = math.nan
 
     def _facts(self) -> Mapping[str, Any]:
         return {**vars(self), "where": self.where.formula}
@@ -227,6 +206,8 @@ class BatchRecord(Result):
         Number of labels that the model had given probability 0.
     raised : bool
         Whether this batch raised an alarm.
+    since : Onset or None
+        If it did, since when, as it was known then; None where labels were impossible.
     """
 
     number: int
@@ -243,6 +224,7 @@ class BatchRecord(Result):
     end: str | None = None
     impossible: int = 0
     raised: bool = False
+    since: Onset | None = None
 
     @property
     def evalue(self) -> float:
@@ -252,7 +234,7 @@ class BatchRecord(Result):
 
 def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
     """The batches since bets began: all, or those after the last alarm but one."""
-    if promise is not Promise.RUN_LENGTH:
+    if promise != "run length":
         return list(own)
     raised = [k for k, record in enumerate(own[:-1]) if record.raised]
     return list(own[raised[-1] + 1 :] if raised else own)
@@ -276,8 +258,6 @@ class Segment(Result):
         Rows of its reference.
     reference_digest : str
         Fingerprint of the reference.
-    alarms : tuple of RaisedAlarm
-        The first one, where the promise is for ever; all of them, where it is a run length.
     """
 
     number: int
@@ -286,69 +266,3 @@ class Segment(Result):
     batches: int
     reference_rows: int
     reference_digest: str
-    alarms: tuple[RaisedAlarm, ...] = ()
-
-
-FAMILIES = ("overall", "levels")
-
-
-@dataclass(frozen=True)
-class LevelSoFar(Result):
-    """One level of a covariate, or all rows, since bets began.
-
-    Attributes
-    ----------
-    where : Predicate
-        The rows.
-    label : object
-        The class; None for two classes.
-    excess : float
-        Positive labels less those that the model predicted: the sum of the residuals.
-    chance : float
-        Standard deviation of that sum if the model is calibrated. It describes; the evidence of a
-        watch is what is tested.
-    rows : int
-        How many there are.
-    """
-
-    where: Predicate
-    label: Any
-    excess: float
-    chance: float
-    rows: int
-
-    def _facts(self) -> Mapping[str, Any]:
-        is_all = isinstance(self.where, Everywhere)
-        told = {"where": self.where.formula, "name": str(self.where), "everywhere": is_all}
-        return {**vars(self), **told}
-
-
-def levels_so_far(watch: Watch) -> tuple[LevelSoFar, ...]:
-    """Sums of residuals by level, of the batches since bets began.
-
-    Parameters
-    ----------
-    watch : Watch
-        Of rows that count alike: with weights, clusters or a tolerance the sums are others.
-
-    Returns
-    -------
-    tuple of LevelSoFar
-        All rows first, then every level that is a check; empty where there is nothing to tell.
-    """
-    if watch.tolerance is not None or watch.schema.weighted or watch.schema.clustered:
-        return ()
-    found = []
-    for own in watch.wealth:
-        if not own.blocks.first:
-            continue
-        above, second, first = own.blocks.sums[:, :, 0, :].astype(float).sum(axis=0)
-        chance = np.sqrt(second + first)
-        found += [
-            LevelSoFar(
-                check.where, own.panel.label, float(above[k]), float(chance[k]), int(own.rows[k])
-            )
-            for k, check in enumerate(own.panel.checks)
-            if check.family in FAMILIES
-        ]
-    return tuple(found)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from itrust._core import (
     Whole,
     inside,
     json_of,
-    member_of,
     mended_by,
     same_size,
     strict_json,
@@ -54,7 +53,7 @@ from itrust.watch.bets import (
     Recalibrations,
 )
 from itrust.watch.components import MAX_CHECKS, SHARES, CheckPanel, WatchCheck
-from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
+from itrust.watch.results import BatchRecord, Onset, Promise, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence
 from itrust.watch.watching import Watch
 
@@ -116,14 +115,12 @@ LEAF = Record.of(
 TASK = Made(Text(), parse, lambda task: task.formula)
 SEQUENCE = Record.of(TaskSequence, task=TASK, leaves=ListOf(Record(LEAF.entries)))
 ONSET = Record.of(Onset, batch=SIZE, lower=SIZE, upper=SIZE, name=NAME, label=LEVEL)
-ALARM = Record.of(RaisedAlarm, batch=SIZE, log_evalue=EXTENDED, since=Maybe(ONSET))
 SEGMENT = Record.of(
     Segment,
     name=NAME,
     first=SIZE,
     reference_rows=SIZE,
     reference_digest=DIGEST,
-    alarms=tuple_of(ALARM),
 )
 BATCH = Record.of(
     BatchRecord,
@@ -137,6 +134,7 @@ BATCH = Record.of(
     digest=DIGEST,
     start=MOMENT,
     end=MOMENT,
+    since=Maybe(ONSET),
 )
 INPUTS = Record.of(
     BatchSchema,
@@ -150,7 +148,7 @@ FILE = Record(
         "version": Text(),
         "alpha": Number(1e-300, 0.5 - 1e-12),
         "tolerance": Maybe(Number(1e-300, 1 - 1e-12)),
-        "promise": member_of(Promise),
+        "promise": OneWord(get_args(Promise)),
         "inputs": INPUTS,
         "wealth": tuple_of(BETS),
         "sequences": ListOf(Record(SEQUENCE.entries)),
@@ -236,11 +234,11 @@ def _refuse_gaps(watch: Watch) -> None:
     first = 1
     for number, segment in enumerate(watch.segments):
         own = watch.history[first - 1 : first - 1 + segment.batches]
-        fits = (
-            (segment.number, segment.first, segment.batches) == (number, first, len(own))
-            and all(record.segment == number for record in own)
-            and [r.number for r in own if r.raised] == [alarm.batch for alarm in segment.alarms]
-        )
+        fits = (segment.number, segment.first, segment.batches) == (
+            number,
+            first,
+            len(own),
+        ) and all(record.segment == number for record in own)
         if not fits:
             unfit("segments", "must be a list of segments that fits the history")
         first += segment.batches

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from itrust._core import (
     InputError,
@@ -38,7 +38,6 @@ from itrust.watch.results import (
     NumberSoFar,
     Onset,
     Promise,
-    RaisedAlarm,
     Segment,
     WatchFinding,
     exp_of,
@@ -142,7 +141,7 @@ class Watch(Result):
         Watch
             Before its first batch.
         """
-        kept = Promise(checked_choice(promise, "promise", [str(word) for word in Promise]))
+        kept: Promise = checked_choice(promise, "promise", get_args(Promise))
         bias = None if tolerance is None else checked_share(tolerance, "tolerance")
         own = written_tasks(as_tasks(tasks))
         rows, schema, n, digest = taken_reference(reference)
@@ -200,7 +199,7 @@ class Watch(Result):
         if not late:
             refuse_order(self.history, self.segments[-1], start, end)
         segment = self.segments[-1]
-        restarts = self.promise is Promise.RUN_LENGTH and self.alarm
+        restarts = self.promise == "run length" and self.alarm
         count = 1 if restarts else len(self.running) + 1
         outcomes = {label: rows.outcome(k) for k, label in enumerate(self.schema.labels)}
         wealth = tuple(
@@ -217,7 +216,7 @@ class Watch(Result):
         log_evalue = math.inf
         if not impossible and (restarts or self.log_evalue < math.inf):
             log_evalue = total_of(wealth, count, self.promise)
-        first = self.promise is Promise.RUN_LENGTH or not segment.alarms
+        first = self.promise == "run length" or not self.alarm
         record = BatchRecord(
             len(self.history) + 1,
             name,
@@ -240,14 +239,11 @@ class Watch(Result):
             history=(*self.history, record),
             segments=(*self.segments[:-1], replace(segment, batches=segment.batches + 1)),
         )
-        return found._with_alarm() if record.raised else found
-
-    def _with_alarm(self) -> Self:
-        last, segment = self.history[-1], self.segments[-1]
-        since = None if last.log_evalue == math.inf else self._onset()
-        alarm = RaisedAlarm(last.number, last.log_evalue, since)
-        changed = replace(segment, alarms=(*segment.alarms, alarm))
-        return replace(self, segments=(*self.segments[:-1], changed))
+        if not record.raised or log_evalue == math.inf:
+            return found
+        names = [(own.number, own.name) for own in found.running]
+        since = since_of(wealth, names, self.alpha, self.promise)
+        return replace(found, history=(*self.history, replace(record, since=since)))
 
     def new_model(
         self,
@@ -369,7 +365,7 @@ class Watch(Result):
 
     def _last(self, name: str) -> float:
         """A logarithm of the last batch, or the one that there is before any."""
-        nothing = 0.0 if self.promise is Promise.EVER else -math.inf
+        nothing = 0.0 if self.promise == "ever" else -math.inf
         return float(getattr(self.present[-1], name)) if self.present else nothing
 
     @property
@@ -396,7 +392,7 @@ class Watch(Result):
 
         None where the promise is a run length, which has no p-value.
         """
-        if self.promise is Promise.RUN_LENGTH:
+        if self.promise == "run length":
             return None
         peak = self.log_peak
         return 0.0 if peak == math.inf else min(1.0, exp_of(-min(peak, MAX_LOG)))
@@ -404,10 +400,8 @@ class Watch(Result):
     @property
     def alarm(self) -> bool:
         """Whether the evidence has reached 1 / alpha; with a run length, in the last batch."""
-        own = self.present
-        if self.promise is Promise.RUN_LENGTH:
-            return bool(own) and own[-1].raised
-        return bool(self.segments[-1].alarms)
+        last = self.present[-1:] if self.promise == "run length" else self.present
+        return any(record.raised for record in last)
 
     @property
     def impossible(self) -> int:
@@ -421,12 +415,8 @@ class Watch(Result):
         Batches after the alarm do not move it. None as well where labels of probability 0 raised
         the alarm.
         """
-        return self.segments[-1].alarms[-1].since if self.alarm else None
-
-    def _onset(self) -> Onset:
-        """Since when, by the leading check of all batches since bets began."""
-        names = [(record.number, record.name) for record in self.running]
-        return since_of(self.wealth, names, self.alpha, self.promise)
+        raised = [record for record in self.present if record.raised]
+        return raised[-1].since if self.alarm else None
 
     def findings(self, alpha: float | None = None) -> tuple[WatchFinding, ...]:
         """The checks that carry enough evidence by themselves, adjusted for all checks and times.
@@ -456,12 +446,24 @@ class Watch(Result):
         tuple of WatchFinding
             The strongest first.
         """
-        found = [
-            finding
-            for own in self.wealth
-            for finding in own.findings(len(self.wealth), self.promise)
-        ]
-        return tuple(sorted(found, key=lambda f: -f.weight * f.evalue))
+        return tuple(sorted(self._checks(), key=lambda f: -f.weight * f.evalue))
+
+    def _checks(self) -> list[WatchFinding]:
+        panels = len(self.wealth)
+        return [own for panel in self.wealth for own in panel.findings(panels, self.promise)]
+
+    def levels(self) -> tuple[WatchFinding, ...]:
+        """The checks of all rows and of levels, whose sums are labels beyond prediction.
+
+        Returns
+        -------
+        tuple of WatchFinding
+            All rows first; empty with weights, clusters or a tolerance, where sums are others.
+        """
+        if self.tolerance is not None or self.schema.weighted or self.schema.clustered:
+            return ()
+        found = self._checks() if self.running else []
+        return tuple(own for own in found if own.family in ("overall", "levels"))
 
     @property
     def tasks(self) -> tuple[NumberSoFar, ...]:

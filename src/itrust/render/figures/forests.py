@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from functools import singledispatch
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from itrust._core import rounded
+from itrust._core import InputError, rounded
 from itrust.auditing import (
     Audit,
     Change,
     ClassMatrix,
-    ComparedValue,
     Comparison,
     Drift,
     ModelReport,
 )
 from itrust.balance import Resemblance
 from itrust.bias import GroupTable, SliceTable
-from itrust.calibration import Detectable, Finding, MulticlassResult, SampleSize
-from itrust.recalibrate import RecalibrationTable
-from itrust.render.document import number
+from itrust.calibration import Finding
+from itrust.render.document import LIGHT, number
 from itrust.render.figures.style import (
     BIAS,
     CYCLE,
@@ -61,174 +58,83 @@ MAX_PARTS = 6
 CHANGE = "difference: second \N{MINUS SIGN} first"
 ROOM = 0.3  # inches a row
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
-USUAL_ALPHA = 0.05  # marked among p-values, for orientation
-P_TICKS = (1e-4, 0.001, 0.01, 0.05, 0.2, 1.0)
 STEM, DOT, GUIDE = CYCLE[4], CYCLE[1], "#ececec"
 
 
-class Panel(NamedTuple):
-    """Numbers of all rows, and how they are drawn."""
-
-    label: str
-    values: Sequence[float]
-    ends: Sequence[tuple[float, float]] | None = None
-    written: Callable[[float], str] = "{:.4g}".format
-    from_zero: bool = False
-    scale: str = "linear"
-
-
-class Dots(NamedTuple):
-    """A title, the names of the rows, the numbers, and where a new family of rows begins."""
-
-    title: str
-    names: Sequence[str]
-    panels: Sequence[Panel]
-    breaks: Sequence[int] = ()
-
-
-@singledispatch
-def dots_of(result: Any) -> Dots:
-    """Take names and numbers out of a result."""
-    raise TypeError(f"nothing says which numbers of a {type(result).__name__} are drawn")
-
-
-@dots_of.register
-def _(result: Detectable) -> Dots:
-    shown = (*result.regions, *result.worst_pairs[:MAX_PAIRS])
-    shifts = Panel(
-        f"smallest bias seen, with power {result.power:g} at alpha {result.alpha:g}",
-        [region.shift for region in shown],
-        written=_size,
-        from_zero=True,
-    )
-    title = f"What {result.n:,} rows would show"
-    names = [str(region.where) for region in shown]
-    return Dots(title, names, [shifts], _families(region.where.names for region in shown))
-
-
-@dots_of.register
-def _(result: SampleSize) -> Dots:
-    rows = Panel(
-        f"rows that show a bias of {result.bias:g}, with power {result.power:g} "
-        f"at alpha {result.alpha:g}",
-        [*result.by_region.values()],
-        written=lambda value: f"{math.ceil(value):,}",
-        scale="log",
-    )
-    return Dots(f"{result.rows:,} labelled rows are needed", [*result.by_region], [rows])
-
-
-@dots_of.register
-def _(result: MulticlassResult) -> Dots:
-    parts = (result.together, *result.classes)
-    panel = _pvalues("adjusted p-value", [part.pvalue for part in parts])
-    return Dots("Calibration by class", [str(part.name) for part in parts], [panel], [1])
-
-
-@dots_of.register
-def _(result: TaskEstimate) -> Dots:
-    ways = result.ways
+@paint.register
+def _(result: TaskEstimate, display: Display, ax: Axes | None) -> None:
+    """Every way to estimate a number, with its interval and what it assumes."""
+    ways = [*result.ways.values()]
     some = f"{result.size - result.excluded:,} of " if result.excluded else ""
     title = f"{result.task}: {some}{result.size:,} rows without labels, {result.n:,} with"
-    label = f"estimate, {100 * (1 - result.alpha):g} % interval"
-    return Dots(
-        str(result.task) if len(title) > 70 else title,
-        [
-            f"{WAYS[name]}{' (recommended)' * (name == result.best_way)}\n{_assumed(way)}"
-            for name, way in ways.items()
-        ],
-        [_estimates(label, [*ways.values()])],
-    )
-
-
-@dots_of.register
-def _(result: Resemblance) -> Dots:
-    """Differences in standard deviations that permuted rows have."""
-    told = result.compared
-    panel = Panel(
-        "labelled rows less population, in standard errors",
-        [one.z for one in told],
-        [(min(one.z, 0.0), max(one.z, 0.0)) for one in told],
-        "{:+.1f}".format,
-    )
-    verdict = "differ" if result.differs else "show no difference"
-    title = f"Labelled rows and population {verdict}, p = {result.pvalue:.3g}"
-    return Dots(title, [textwrap.fill(difference_words(one), 44) for one in told], [panel])
-
-
-@dots_of.register
-def _(result: RecalibrationTable) -> Dots:
-    title = f"Recalibration, judged on {result.test_rows:,} other rows"
-    return _scores(title, [*result], _errors([*result]), [1])
-
-
-@dots_of.register
-def _(result: Comparison) -> Dots:
-    title = f"{len(result.models)} models on the same {result.n:,} rows"
-    return _scores(title, result.models, _errors(result.models))
-
-
-def _errors(rows: Sequence[Any]) -> Panel:
-    return Panel("ECE", [row.ece for row in rows], written="{:.3f}".format, from_zero=True)
-
-
-def _scores(title: str, rows: Sequence[Any], second: Panel, breaks: Sequence[int] = ()) -> Dots:
-    brier = Panel("Brier score", [row.brier for row in rows], written="{:.4f}".format)
-    pvalues = _pvalues("p given the covariates", [row.test.pvalue for row in rows])
-    return Dots(title, [row.name for row in rows], [brier, second, pvalues], breaks)
-
-
-@dots_of.register
-def _(result: Audit) -> Dots:
-    means = [part.mean for part in result.parts]
-    panel = Panel(
-        f"observed - predicted, {100 * (1 - result.alpha):g} % for all classes at once",
-        [own.observed - own.predicted for own in means],
-        [(own.lower, own.upper) for own in means],
-        "{:+.3f}".format,
-    )
-    title = f"{result.verdict}: {result.n:,} rows, {len(result.classes)} classes"
-    return Dots(title, [str(part.name) for part in result.parts], [panel])
-
-
-@dots_of.register
-def _(result: ClassMatrix) -> Dots:
-    """The pairs that stand out most."""
-    order = sorted(result.pairs, key=lambda pair: (pair.pvalue, -abs(pair.given - pair.expected)))
-    told = order[:MAX_PAIRS]
-    panel = Panel(
-        "probability given less expected",
-        [pair.given - pair.expected for pair in told],
-        [(pair.lower, pair.upper) for pair in told],
-        "{:+.3f}".format,
-    )
-    names = [f"rows of {pair.label} give {pair.taken_for}" for pair in told]
-    return Dots("Which class is taken for which", names, [panel])
+    names = [
+        f"{WAYS[name]}{' (recommended)' * (name == result.best_way)}\n{_assumed(way)}"
+        for name, way in result.ways.items()
+    ]
+    ends = [(way.lower, way.upper) for way in ways]
+    # All of them with the digits of the widest interval, so that they can be compared.
+    widest = max(ends, key=lambda pair: pair[1] - pair[0])
+    panel = _dots(display, ax, names, [w.value for w in ways], ends, lambda v: rounded(v, *widest))
+    panel.set_xlabel(f"estimate, {100 * (1 - result.alpha):g} % interval")
+    titled(display, short(str(result.task) if len(title) > 70 else title, 80), ax)
 
 
 def _assumed(way: Estimate) -> str:
     return textwrap.fill(f"if {way.assumes.value}", 36)
 
 
-def _pvalues(label: str, values: Sequence[float]) -> Panel:
-    return Panel(label, values, written="{:.3g}".format, scale="p")
+@paint.register
+def _(result: Resemblance, display: Display, ax: Axes | None) -> None:
+    """Differences in standard deviations that permuted rows have."""
+    names = [textwrap.fill(difference_words(one), 44) for one in result.compared]
+    sizes = [one.z for one in result.compared]
+    ends = [(min(size, 0.0), max(size, 0.0)) for size in sizes]
+    panel = _dots(display, ax, names, sizes, ends, "{:+.1f}".format)
+    panel.set_xlabel("labelled rows less population, in standard errors")
+    verdict = "differ" if result.differs else "show no difference"
+    title = f"Labelled rows and population {verdict}, p = {result.pvalue:.3g}"
+    titled(display, short(title, 80), ax)
 
 
-def _estimates(label: str, ways: Sequence[Estimate]) -> Panel:
-    ends = [(w.lower, w.upper) for w in ways]
-    # All of them with the digits of the widest interval, so that they can be compared.
-    widest = max(ends, key=lambda pair: pair[1] - pair[0])
-    return Panel(label, [w.value for w in ways], ends, lambda value: rounded(value, *widest))
+def _dots(
+    display: Display,
+    ax: Axes | None,
+    names: Sequence[str],
+    values: Sequence[float],
+    ends: Sequence[tuple[float, float]],
+    written: Callable[[float], str],
+) -> Axes:
+    """Names and numbers with intervals, one a row."""
+    lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
+    [panel] = new_panels(display, ax, (6.6, 1.15 + ROOM * lines))
+    known = [
+        own for own in (*values, *(end for pair in ends for end in pair)) if math.isfinite(own)
+    ]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+    panel.set_xlim(low - room, high + room)
+    panel.xaxis.set_major_locator(MaxNLocator(4))
+    for k, (value, pair) in enumerate(zip(values, ends, strict=True)):
+        finite = math.isfinite(value)
+        panel.axhline(k, color=GUIDE, linewidth=0.8, zorder=0)
+        panel.plot(pair, [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
+        panel.plot([value], [k], "o", color=DOT, markersize=6, zorder=3)
+        text = written(value) if finite else number(value)
+        beside_axes(panel, k, text, INK if finite else FAINT)
+    panel.tick_params(axis="y", length=0)
+    panel.spines["left"].set_visible(False)
+    rows_of_names(panel, ["\n".join(map(short, name.split("\n"))) for name in names])
+    return panel
 
 
-def _size(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "not seen"
-
-
-def _families(names: Iterable[frozenset[str]]) -> list[int]:
-    """Rows where what they are about changes: all rows, each covariate, pairs."""
-    kinds = [tuple(sorted(found)) if len(found) < 2 else ("pair", "of groups") for found in names]
-    return [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
+@paint.register
+def _(result: ClassMatrix, display: Display, ax: Axes | None) -> None:
+    """The pairs of classes that stand out most."""
+    pairs = sorted(result.pairs, key=lambda pair: (pair.pvalue, -abs(pair.bias)))[:MAX_PAIRS]
+    names = [f"rows of {pair.label} give {pair.taken_for}" for pair in pairs]
+    [panel] = new_panels(display, ax, (7.6, 1.15 + ROOM * len(names)))
+    forest(panel, names, pairs, result.alpha, "probability given less expected")
+    titled(display, "Which class is taken for which", ax)
 
 
 def forest(
@@ -261,65 +167,6 @@ def forest(
         place: dict[str, Any] = {"transform": ax.transAxes, "va": "bottom", "fontsize": "small"}
         ax.text(0.49, 1.01, f"◀ {OVER}", ha="right", color=HIGH, **place)
         ax.text(0.51, 1.01, f"{UNDER} ▶", ha="left", color=LOW, **place)
-
-
-def _dots(result: Any, display: Display, ax: Axes | None) -> None:
-    """Names and numbers, one a row, with intervals where there are any."""
-    title, names, panels, breaks = dots_of(result)
-    lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
-    width = 6.6 if len(panels) == 1 else 3.0 + 2.4 * len(panels)
-    size = (width, 1.15 + ROOM * lines)
-    for axes, panel in zip(
-        new_panels(display, ax, size, (1, len(panels)), sharey=True), panels, strict=False
-    ):
-        _paint_panel(axes, panel, breaks)
-    rows_of_names(display.ax_, ["\n".join(map(short, name.split("\n"))) for name in names])
-    titled(display, short(title, 80), ax)
-
-
-def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
-    finite = [value for value in panel.values if math.isfinite(value)]
-    _scaled(ax, panel, finite)
-    left = ax.get_xlim()[0]
-    for k, value in enumerate(panel.values):
-        known = math.isfinite(value)
-        if not panel.from_zero:
-            ax.axhline(k, color=GUIDE, linewidth=0.8, zorder=0)
-        elif known:
-            ax.plot([left, value], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
-        if panel.ends is not None:
-            ax.plot(panel.ends[k], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
-        ax.plot([value if known else math.nan], [k], "o", color=DOT, markersize=6, zorder=3)
-        text = panel.written(value) if known or panel.written is _size else number(value)
-        beside_axes(ax, k, text, INK if known else FAINT)
-    for row in breaks:
-        ax.axhline(row - 0.5, color=PALE, linewidth=0.8, zorder=0)
-    ax.set_xlabel(panel.label)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-
-
-def _scaled(ax: Axes, panel: Panel, finite: list[float]) -> None:
-    """Set limits and ticks before anything is drawn."""
-    if panel.scale == "p":
-        ax.set_xscale("log")
-        ax.set_xlim(min([P_TICKS[1], *finite]) * 0.7, 1.3)
-        ax.set_xticks(P_TICKS, map("{:g}".format, P_TICKS))
-        ax.minorticks_off()
-        ax.axvline(USUAL_ALPHA, color=FAINT, linewidth=0.8, linestyle="--", zorder=1)
-    elif panel.scale == "log":
-        ax.set_xscale("log")
-        ax.set_xlim(min(finite, default=1.0) / 2, max(finite, default=10.0) * 1.5)
-        ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
-        ax.minorticks_off()
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    else:
-        ends = [end for pair in panel.ends or () for end in pair if math.isfinite(end)]
-        reach = [*finite, *ends, *([0.0] if panel.from_zero else [])]
-        low, high = min(reach, default=0.0), max(reach, default=1.0)
-        room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-        ax.set_xlim(low - (0.0 if panel.from_zero else room), high + room)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
 
 
 @paint.register
@@ -358,11 +205,10 @@ def _words_alone(ax: Axes, words: str) -> None:
 
 @paint.register
 def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
-    """What models do to the user's numbers, a panel for each task; without tasks, scores."""
+    """What models do to the user's numbers, a panel for each task."""
     models = comparison.models
     if not models[0].tasks:
-        _dots(comparison, display, ax)
-        return
+        raise InputError("a comparison without tasks has no picture; to_dict() has its numbers")
     count = len(models[0].tasks)
     size = (7.6, (1.2 + 0.5 * len(models)) * count)
     for k, panel in enumerate(new_panels(display, ax, size, (count, 1))):
@@ -424,7 +270,7 @@ def _(drift: Drift, display: Display, ax: Axes | None, *, max_rows: int = 30) ->
 def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
     """All rows and groups, then every number in its own unit."""
     judged = [part for part in drift.changes if part.reason is None]
-    groups = [part for part in judged if part.compared is ComparedValue.GROUP_BIAS]
+    groups = [part for part in judged if part.compared == "group_bias"]
     told = set(map(id, sorted(groups, key=lambda part: part.pvalue)[:max_rows]))
     first = [
         part for part in judged if part.task is None and (part.where is None or id(part) in told)
@@ -440,7 +286,10 @@ def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
 def _(audit: Audit, display: Display, ax: Axes | None) -> None:
     """An audit on one sheet; of several classes, the mean bias of each."""
     if audit.classes:
-        _dots(audit, display, ax)
+        names, means = [str(part.name) for part in audit.parts], [p.mean for p in audit.parts]
+        [panel] = new_panels(display, ax, (7.6, 1.3 + ROOM * len(names)))
+        forest(panel, names, means, audit.alpha)
+        titled(display, f"{audit.verdict}: {audit.n:,} rows, {len(names)} classes", ax)
         return
     reliability = Display(audit.overall.curve)
     if ax is not None:
@@ -461,7 +310,7 @@ def _(audit: Audit, display: Display, ax: Axes | None) -> None:
     _paint_parts(audit, display.axes_[2])
     verdict = short(f"Verdict: {audit.verdict}", 80)
     display.figure_.suptitle(
-        verdict, x=0.01, ha="left", fontweight="bold", color=audit.verdict.tone.light
+        verdict, x=0.01, ha="left", fontweight="bold", color=LIGHT[audit.verdict.tone]
     )
 
 
@@ -477,8 +326,3 @@ def _paint_parts(audit: Audit, ax: Axes) -> None:
         _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))
     more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
     ax.set_title(f"Shown to be miscalibrated{more}", pad=20)
-
-
-for _kind in dots_of.registry:
-    if _kind not in (object, Audit, Comparison):  # which have more to show
-        paint.register(_kind, _dots)

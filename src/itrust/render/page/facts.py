@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -28,34 +28,21 @@ SIGNS = {
 }
 
 
-class ShownColumn(NamedTuple):
-    """A column of a table: its title, the key of its values in a row's dict, how they are shown."""
+def columns_of(spec: str) -> list[dict[str, str]]:
+    """Read columns: title, key of values in a row's dict, kind, and how a style sheet finds it.
 
-    title: str
-    key: str
-    kind: str
-
-    @property
-    def look(self) -> str:
-        """How a style sheet finds it."""
-        if self.kind in TEXTS:
-            return "" if self.kind in ("text", "marked") else self.kind
-        return "num strong" if self.kind in ("bias", "change") and self.key != "interval" else "num"
-
-
-def columns_of(spec: str) -> list[ShownColumn]:
-    """Read columns: each its title, the key if it has another name, and how it is shown.
-
-    >>> [tuple(own) for own in columns_of("group=name:text | rows")]
-    [('group', 'name', 'text'), ('rows', 'rows', 'rows')]
+    >>> columns_of("group=name:text | rows")[0]
+    {'title': 'group', 'key': 'name', 'kind': 'text', 'look': ''}
     """
     found = []
     for part in spec.split(" | "):
         name, _, kind = part.partition(":")
         title, _, key = name.partition("=")
-        found.append(
-            ShownColumn(title, key or title, kind or ("rows" if name == "rows" else "number"))
-        )
+        kind, key = kind or ("rows" if name == "rows" else "number"), key or title
+        look = "num strong" if kind in ("bias", "change") and key != "interval" else "num"
+        if kind in TEXTS:
+            look = "" if kind in ("text", "marked") else kind
+        found.append({"title": title, "key": key, "kind": kind, "look": look})
     return found
 
 
@@ -99,9 +86,9 @@ class MarkedFacts:
         ends = (self.number(f"{place}.{name}", kind, of) for name in ("lower", "upper"))
         return Markup('<span class="nowrap">{} to {}</span>').format(*ends)
 
-    def cell(self, place: str, column: ShownColumn, alpha: float) -> Markup:
+    def cell(self, place: str, column: Mapping[str, str], alpha: float) -> Markup:
         """A cell of a table whose row stands at that place."""
-        row, key, kind = self.at(place), column.key, column.kind
+        row, key, kind = self.at(place), column["key"], column["kind"]
         if kind in TEXTS:
             sign = Markup("{}&nbsp;").format(mark(row, alpha)) if kind == "marked" else ""
             few = Markup(' <span class="tag">few rows</span>') if row.get("small") else ""
@@ -114,7 +101,11 @@ class MarkedFacts:
         return self.number(f"{place}.{key}", kind)
 
     def rows(
-        self, path: str, columns: Sequence[ShownColumn], some: Sequence[int] | None, alpha: float
+        self,
+        path: str,
+        columns: Sequence[Mapping[str, str]],
+        some: Sequence[int] | None,
+        alpha: float,
     ) -> list[list[Markup]]:
         """Cells of the dicts in the list at a place, or of some of them."""
         places = (f"{path}.{k}" for k in (range(len(self.at(path))) if some is None else some))
@@ -134,7 +125,7 @@ def shown(value: object, kind: str = "number") -> str:
     if kind == "cover":
         return f"{100 * value:.4g} %"
     form = {"rate": ".3f" if value >= RARE else ".4f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
-    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d"}
+    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "deviation": "+.1f"}
     if kind == "size":  # of a bias whose direction is told in words
         return signed(abs(value))[1:]
     told = signed(value) if kind == "bias" else format(value, {**form, **plus}.get(kind, ".4g"))

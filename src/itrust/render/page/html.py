@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from itrust._core import write_whole
-from itrust.auditing import TONES
+from itrust.render.document import DARK, LIGHT
 from itrust.render.page.facts import MarkedFacts
 from itrust.render.page.library import chart_library, own_file, template
 from itrust.render.page.pictures import (
@@ -122,9 +122,9 @@ def _policy(scripts: Sequence[str]) -> str:
 def _style() -> str:
     """The style sheet, and the colours of verdicts on light and dark ground."""
     light, dark = (
-        ":root {" + " ".join(f"--{tone.name}: {getattr(tone, ground)};" for tone in TONES) + "}"
-        for ground in ("light", "dark")
+        ":root {" + " ".join(f"--{tone}: {colour};" for tone, colour in ground.items()) + "}"
+        for ground in (LIGHT, DARK)
     )
-    tones = " ".join(f".{tone.name} {{ --tone: var(--{tone.name}); }}" for tone in TONES)
+    tones = " ".join(f".{tone} {{ --tone: var(--{tone}); }}" for tone in LIGHT)
     in_the_dark = f"@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
     return "\n".join([light, in_the_dark, tones, own_file("page.css")])

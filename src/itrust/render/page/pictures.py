@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from itrust._core import shown_name
-from itrust.render.page.facts import MarkedFacts, is_shown, shown
+from itrust.render.page.facts import MINUS, MarkedFacts, is_shown, shown
 from itrust.render.text.overturning import NAMES, size_words
 from itrust.render.text.tasks import WAYS
 from itrust.render.text.watch import evidence_text
 
-MAX_FOREST = 30
+MAX_FOREST, MAX_COMPARED = 30, 20
 STEPS = (-2, -1, -0.5, 0.5, 1, 2)  # ends of the colours of a map, in tolerances
 LOWEST = -2.0  # digits of the evidence of a watch; what is below is drawn there
 
@@ -184,10 +184,10 @@ def _compared(a: MarkedFacts) -> dict[str, Picture]:
             own["text"],
             (own["z"], min(own["z"], 0), max(own["z"], 0)),
             "best" if own["is_shown"] else "not",
-            standard_errors=own["told"],
+            standard_errors=shown(own["z"], "deviation"),
             adjusted_p=shown(own["pvalue"], "p"),
         )
-        for own in a["resemblance"]["compared"]
+        for own in a["resemblance"]["compared"][:MAX_COMPARED]
     ]
     view = {"rows": dots, "x": "labelled rows less population, in standard errors"}
     return {"compared": single("Labelled rows less population", "intervals", view, "compared")}
@@ -270,7 +270,8 @@ def watch_pictures(a: MarkedFacts) -> dict[str, Picture]:
         found["evidence"] = single(title, "line", _evidence(a, told), "batches")
         title = "Observed rate and mean prediction of every batch"
         found["rates"] = single(title, "line", _rates(a, told), "batches")
-    dots = [_scaled(own) for own in a["numbers"] if own["lower"] is not None]
+    numbers = zip(a["numbers"], a["words"]["values"], strict=True)
+    dots = [_scaled(own, told) for own, told in numbers if own["lower"] is not None]
     if dots:
         view = {"rows": dots, "x": "bias, each number on its own scale", "bare": True}
         title = "Intervals of the biases, each on its own scale; 0 is the line"
@@ -352,9 +353,10 @@ def _batch(own: Mapping[str, Any]) -> str:
     return f"{own['number']} {own['name'] or ''}".strip()
 
 
-def _scaled(own: Mapping[str, Any]) -> dict[str, Any]:
+def _scaled(own: Mapping[str, Any], told: Sequence[str]) -> dict[str, Any]:
     """The interval of a number on a scale of its own."""
     ends = [own[key] for key in ("bias", "lower", "upper")]
     reach = max(map(abs, ends)) or 1.0
-    tip = {"bias": own["told"][2], "interval": own["told"][3]}
-    return dot(own["task"], [end / reach for end in ends], "not", **tip)
+    bias, interval = (text.replace("-", MINUS) for text in told[2:])
+    ends = [end / reach for end in ends]
+    return dot(own["task"], ends, "not", bias=bias, interval=interval)

@@ -21,7 +21,6 @@ from itrust._core import (
 from itrust.auditing import (
     FAMILY,
     Audit,
-    AuditStep,
     Check,
     ClassEvidence,
     ClassMatrix,
@@ -31,7 +30,6 @@ from itrust.auditing import (
     OutcomePart,
     PairBias,
     PairGroup,
-    Stage,
     Verdict,
 )
 from itrust.bias import SIGN, GroupTable, PartBias
@@ -96,34 +94,33 @@ PAIRS = (
     "expects is a class taken for another; adjusted for all pairs"
 )
 STAGES = {
-    Stage.ROWS: "reading and counting the rows",
-    Stage.PLAN: "choosing checks, points and groups",
-    Stage.FINDINGS: "finding out what carries a bias",
-    Stage.OVERALL: "testing overall calibration",
-    Stage.MISSED: "finding out what could have been missed",
-    Stage.PARTS: "estimating local bias, comparing groups and searching slices",
-    Stage.TASKS: "computing your numbers",
-    Stage.CHARTS: "computing curves and maps",
-    Stage.OVERTURN: "finding out what would overturn it",
-    Stage.CLASSES: "judging one class after the other",
-    Stage.PAIRS: "finding out which class is taken for which",
+    "rows": "reading and counting the rows",
+    "plan": "choosing checks, points and groups",
+    "findings": "finding out what carries a bias",
+    "overall": "testing overall calibration",
+    "missed": "finding out what could have been missed",
+    "parts": "estimating local bias, comparing groups and searching slices",
+    "tasks": "computing your numbers",
+    "charts": "computing curves and maps",
+    "overturn": "finding out what would overturn it",
+    "classes": "judging one class after the other",
+    "pairs": "finding out which class is taken for which",
 }
 
 
-def step_words(step: AuditStep) -> str:
-    """Say what a step of an audit does, while it is done.
+def step_words(step: str, names: Sequence[str]) -> str:
+    """Say what a step of an audit does, while it is done: on some covariates, or with a model.
 
-    >>> step_words(AuditStep(Stage.GIVEN, ("age", "sex"))), step_words(AuditStep(Stage.OVERALL))
+    >>> step_words("given", ["age", "sex"]), step_words("overall", ["age", "sex"])
     ('testing calibration given age and sex', 'testing overall calibration')
     """
-    if step.stage is Stage.GIVEN:
-        return f"testing calibration given {in_words(step.names)}"
-    if step.stage is Stage.PASS:
-        given = f" given {in_words(step.names)}" if step.names else ""
-        return f"testing calibration{given}, and by how much and where it fails"
-    if step.stage is Stage.MODEL:
-        return f"comparing models: {shown_name(step.names[0])}"
-    return STAGES[step.stage]
+    given = f" given {in_words(names)}" if names else ""
+    return {
+        **STAGES,
+        "given": f"testing calibration{given}",
+        "pass": f"testing calibration{given}, and by how much and where it fails",
+        "model": f"comparing models: {', '.join(map(shown_name, names))}",
+    }[step]
 
 
 @document_of.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -131,6 +132,21 @@ def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
     if found.effective < FEW * found.n:
         told.append(effective_words(found))
     return tuple(told)
+
+
+def resemblance_facts(found: Resemblance) -> dict[str, Any]:
+    """Give how labelled rows go with a population, with its sentences, ready for JSON."""
+    compared = [
+        {**one.to_dict(), "text": difference_words(one), "is_shown": one in found.differences}
+        for one in found.compared
+    ]
+    return {
+        **found.to_dict(),
+        "compared": compared,
+        "sentence": resemblance_sentence(found),
+        "warnings": resemblance_warnings(found),
+        "unlike_sentence": unlike_words(found),
+    }
 
 
 def effective_words(found: Resemblance) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from itrust._core import counted, listed, rounded
-from itrust.auditing import Change, ComparedValue, Comparison, Drift
+from itrust.auditing import Change, Comparison, Drift
 from itrust.recalibrate import RecalibrationTable
 from itrust.render.document import (
     Document,
@@ -27,14 +27,14 @@ NO_MONITOR = (
 )
 INDEPENDENT = "it is taken for granted that no row, and no cluster, is in both audits"
 TITLES = {
-    ComparedValue.BRIER: "Brier score",
-    ComparedValue.LOG_LOSS: "log loss",
-    ComparedValue.PREDICTED: "mean prediction",
-    ComparedValue.OBSERVED: "observed rate",
-    ComparedValue.MEAN_BIAS: "mean bias",
-    ComparedValue.GROUP_BIAS: "bias where {}",
-    ComparedValue.NUMBER: "{}, from labels",
-    ComparedValue.NUMBER_BIAS: "{}, bias with probabilities",
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "predicted": "mean prediction",
+    "observed": "observed rate",
+    "mean_bias": "mean bias",
+    "group_bias": "bias where {}",
+    "number": "{}, from labels",
+    "number_bias": "{}, bias with probabilities",
 }
 SIGNS = "difference = second - first; bias = observed - predicted, from labels - with probabilities"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from itrust._core import counted
-from itrust.auditing import Audit, Check, Gate, Margin, Untold, Verdict
+from itrust.auditing import MARGINS, NOT_REJECTED, Audit, Check, Gate, Verdict
 from itrust.overturn import (
     FlippedLabels,
     NumberRobustness,
@@ -211,11 +211,11 @@ def overturning_sections(audit: Audit) -> list[Section]:
     return [Section("robustness", TITLE, [Notes(lines)])] if lines else []
 
 
-def untold_words(why: Untold) -> str:
+def untold_words(why: str) -> str:
     """Say why nothing is told about the evidence against the model."""
-    if why is Untold.NOT_REJECTED:
-        return why.value
-    return f"of the evidence against the model this is not known: {why.value}"
+    if why == NOT_REJECTED:
+        return why
+    return f"of the evidence against the model this is not known: {why}"
 
 
 def overturning_facts(audit: Audit) -> dict[str, Any] | None:
@@ -243,45 +243,45 @@ def overturning_facts(audit: Audit) -> dict[str, Any] | None:
     return facts
 
 
-def margin_words(margin: Margin) -> str:
+def margin_words(name: str, size: float) -> str:
     """Say which violation evidence has to survive.
 
     Examples
     --------
-    >>> margin_words(Margin("odds", 1.2)), margin_words(Margin("label-error", 0.02))
+    >>> margin_words("odds", 1.2), margin_words("label-error", 0.02)
     ('odds off by a factor of 1.2', '2 % of labels in error')
     """
-    percent = f"{100 * margin.size:.3g} %"
+    percent = f"{100 * size:.3g} %"
     return {
-        "odds": f"odds off by a factor of {margin.size:g}",
+        "odds": f"odds off by a factor of {size:g}",
         "label-error": f"{percent} of labels in error",
         "false-positives": f"{percent} of labels 0 turned into 1",
         "false-negatives": f"{percent} of labels 1 turned into 0",
-        "tolerance": f"a bias of {margin.size:g} everywhere",
-    }[margin.name]
+        "tolerance": f"a bias of {size:g} everywhere",
+    }[name]
 
 
 def explained_words(check: Check, audit: Audit) -> list[str]:
     """Say why a check does not close the gate although it found something; empty where it does."""
     if not check.explained:
         return []
-    points = [_point_of(check, audit, own) for own in check.explained]
+    points = [_point_of(check, audit, MARGINS[name][0]) for name, _ in check.explained]
     why = " or ".join(
-        margin_words(own) + ("" if point is None else f" (it stands up to {point:.3g})")
+        margin_words(*own) + ("" if point is None else f" (it stands up to {point:.3g})")
         for own, point in zip(check.explained, points, strict=True)
     )
     return [f"does not close the gate, as {why} could explain it"]
 
 
-def _point_of(check: Check, audit: Audit, margin: Margin) -> float | None:
+def _point_of(check: Check, audit: Audit, kind: str) -> float | None:
     """The largest violation at which the evidence behind a check still stands."""
     held = audit.robustness
     if held is None:
         return None
     if check.key != "task":
-        return held.point(margin.kind)
+        return held.point(kind)
     at = next((k for k, task in enumerate(audit.tasks) if task is check.value), None)
-    return None if at is None else held.numbers[at].tipping(margin.kind).point
+    return None if at is None else held.numbers[at].tipping(kind).point
 
 
 def margins_words(found: Gate) -> list[str]:
@@ -289,13 +289,13 @@ def margins_words(found: Gate) -> list[str]:
     if not found.margins:
         return []
     said = []
-    asked = " and with ".join(margin_words(own) for own in found.margins)
+    asked = " and with ".join(margin_words(*own) for own in found.margins)
     model = found.asked != "tasks" and found.verdict.closes_gate
     if model and found.unjudged is not None:
         evidence = "whether the evidence against the model survives"
-        said.append(f"{evidence} {asked} could not be judged: {found.unjudged.value}")
+        said.append(f"{evidence} {asked} could not be judged: {found.unjudged}")
     elif model and found.explained:
-        why = " or ".join(margin_words(own) for own in found.explained)
+        why = " or ".join(margin_words(*own) for own in found.explained)
         said.append(f"{why} could explain that")
     elif model or (found.biased and found.asked != "model"):
         said.append(f"also with {asked}")
@@ -303,6 +303,6 @@ def margins_words(found: Gate) -> list[str]:
         numbers = counted(len(found.spared), "number")
         verb = "is" if len(found.spared) == 1 else "are"
         spares = (own for check in found.checks if check.key == "task" for own in check.explained)
-        why = " or ".join(margin_words(own) for own in dict.fromkeys(spares))
+        why = " or ".join(margin_words(*own) for own in dict.fromkeys(spares))
         said.append(f"{numbers} {verb} biased, which {why} could explain")
     return said

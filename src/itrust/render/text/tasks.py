@@ -25,6 +25,7 @@ from itrust.render.text.balance import (
     effective_words,
     gap_words,
     percent,
+    resemblance_facts,
     resemblance_sentence,
     resemblance_warnings,
     unlike_words,
@@ -335,17 +336,11 @@ def estimate_notes(result: TaskEstimate) -> list[str]:
 def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
     """All that was found about numbers and rows, in values and in words."""
     looked = found.resemblance
-    alike = {
-        **looked.to_dict(),
-        "compared": [{**one.to_dict(), "text": difference_words(one)} for one in looked.compared],
-        "sentence": resemblance_sentence(looked),
-        "warnings": resemblance_warnings(looked),
-    }
     return {
         "n": looked.n,
         "population": looked.size,
         "excluded": found.excluded,
-        "resemblance": alike,
+        "resemblance": resemblance_facts(looked),
         "estimates": [_estimate_facts(own) for own in found.estimates],
         "refused": [
             {

@@ -411,7 +411,7 @@ def _part_words(item: PartBias, tolerance: float) -> str:
 
 
 def _point_words(item: PointBias) -> str:
-    at = ", ".join(f"{own.name} {own.shown}" for own in item.coordinates)
+    at = ", ".join(f"{name} {shown}" for name, _, shown, _ in item.coordinates)
     near = ", ".join(part for part in (at, f"prediction {item.prediction:.2f}") if part)
     told = f"{_at_least(item.at_least, item.lower, item.upper)} near {near}"
     if item.bias is None:

@@ -15,11 +15,8 @@ from itrust.render.text.tasks import pvalue_words
 from itrust.tasks import TaskFinding
 from itrust.watch import (
     BatchRecord,
-    LevelSoFar,
     NumberSoFar,
     Onset,
-    Promise,
-    RaisedAlarm,
     Segment,
     Waiting,
     Watch,
@@ -199,10 +196,10 @@ def batch_line(record: BatchRecord, report: WatchReport | None = None) -> str:
     return f"batch {record.number}{named}{late}: {rows}, {means}, evidence {evidence}{raised}"
 
 
-def segment_words(part: Segment) -> str:
+def segment_words(part: Segment, history: Sequence[BatchRecord] = ()) -> str:
     """The time of one model in words."""
     named = "" if part.name is None else f" {spelt(part.name)!r}"
-    alarms = [str(own.batch) for own in part.alarms]
+    alarms = [str(own.number) for own in history if own.segment == part.number and own.raised]
     raised = f", alarm at batch {', '.join(alarms)}" if alarms else ", no alarm"
     return (
         f"model{named}: {counted(part.batches, 'batch')} from batch {part.first}{raised}, "
@@ -215,7 +212,7 @@ def promise_words(report: WatchReport) -> str:
     stays = "stays calibrated given the covariates"
     if report.tolerance:
         stays = f"never has a local bias above {report.tolerance:g}"
-    if report.promise is Promise.RUN_LENGTH:
+    if report.promise == "run length":
         length = f"{1 / report.alpha:,.4g}"
         return (
             f"as long as the model {stays}, it takes {length} batches or more on average until a "
@@ -244,7 +241,7 @@ def action_words(report: WatchReport) -> str:
     """
     if report.since is None:
         return ACTION.format(since="")
-    since, raised = report.since, report.segments[-1].alarms[-1].batch
+    since, raised = report.since, [own.number for own in report.present if own.raised][-1]
     stands = report.log_evalue >= report.log_line
     last = report.history[-1 if stands else raised - 1]
     told = f" of {batch_named(since.batch, since.name)}"
@@ -350,7 +347,7 @@ def _(report: WatchReport) -> Document:
     if hidden > 0:
         parts["batches"].append(f"and {hidden:,} before these")
     if len(report.segments) > 1:
-        parts["batches"] += [segment_words(own) for own in report.segments]
+        parts["batches"] += [segment_words(own, report.history) for own in report.segments]
     return Document(
         watch_headline(report),
         [
@@ -384,7 +381,8 @@ def watch_words(report: WatchReport) -> dict[str, Any]:
         "withheld": withheld_words(report) if report.withheld else None,
         "findings": [finding_words(own) for own in report.findings],
         "numbers": [number_words(own) for own in report.numbers],
-        "segments": [segment_words(own) for own in report.segments],
+        "values": [number_values(own) for own in report.numbers],
+        "segments": [segment_words(own, report.history) for own in report.segments],
         "waiting": [waiting_words(own, report) for own in report.waiting],
     }
 
@@ -415,13 +413,6 @@ def _(result: Onset) -> Document:
 
 
 @document_of.register
-def _(result: RaisedAlarm) -> Document:
-    when = "" if result.since is None else f", {since_words(result.since)}"
-    evidence = evidence_text(result.log_evalue)
-    return Document(f"alarm at batch {result.batch}: evidence {evidence}{when}")
-
-
-@document_of.register
 def _(result: WatchFinding) -> Document:
     return Document(finding_line(result))
 
@@ -434,13 +425,6 @@ def _(result: NumberSoFar) -> Document:
 @document_of.register
 def _(result: BatchRecord) -> Document:
     return Document(batch_line(result))
-
-
-@document_of.register
-def _(result: LevelSoFar) -> Document:
-    label = "" if result.label is None else f"{spelt(str(result.label))}: "
-    beyond = f"{result.excess:+,.1f} labels beyond what the model predicted"
-    return Document(f"{label}{spelt(str(result.where))}: {beyond} (by chance {result.chance:,.1f})")
 
 
 @document_of.register

@@ -130,7 +130,7 @@ def test_spectral_and_redraws_agree_in_the_body():
     np.fill_diagonal(matrix, 0.0)
     spectrum = np.linalg.eigvalsh(matrix)
     facts = [
-        nulls.Facts(value, value * s.pair_weight, s.n, False, 1.0, lambda: spectrum, lambda: 0.0)
+        nulls.Facts(value, value * s.pair_weight, s.n, False, 1.0, lambda: spectrum)
         for value in values
     ]
     tails = [nulls.Spectral().tail(fact) for fact in facts]

@@ -158,7 +158,6 @@ class Prepared:
                 survey.source.weights is not None,
                 self.main_kernel.supremum,
                 main.spectrum,
-                main.offset,
             )
             tail = null.tail(facts)
         # A pass tells about rows in files what a sample knows by itself.

@@ -574,10 +574,6 @@ class LowRankOutcome(KernelOutcome):
         total = float(np.square(values).sum())
         return np.asarray(values * np.sqrt(self.norm2 / total) if total else values)
 
-    def offset(self) -> float:
-        """The mean of the weighted sum of chi-squares."""
-        return float(self.spectrum().sum())
-
     def certificate(self, pair_weight: float) -> Certificate:
         """The bounds for these rows."""
         plan, norm = self.plan, float(np.sqrt(self.norm2))

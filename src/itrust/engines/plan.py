@@ -209,11 +209,7 @@ class KernelOutcome(ABC):
 
     @abstractmethod
     def spectrum(self) -> FloatArray:
-        """Weights l_j of the limit law, that of sum l_j z_j^2 - offset."""
-
-    def offset(self) -> float:
-        """What the limit law is shifted by."""
-        return 0.0
+        """Weights l_j of the limit law, that of sum l_j (z_j^2 - 1)."""
 
     def refined(self, moments: NullMoments) -> NullMoments:
         """Put moments that all rows have told in the place of those from pilot rows."""

@@ -164,9 +164,7 @@ class Facts:
     supremum : float
         The largest value of the kernel.
     spectrum : callable without arguments
-        Gives the eigenvalues l_j of the limit law.
-    offset : callable without arguments
-        Gives what is subtracted: the limit law is that of sum l_j z_j^2 minus the offset.
+        Gives the eigenvalues l_j of the limit law, that of sum l_j (z_j^2 - 1).
     """
 
     statistic: float
@@ -175,7 +173,6 @@ class Facts:
     weighted: bool
     supremum: float
     spectrum: Callable[[], FloatArray]
-    offset: Callable[[], float]
 
 
 class AnalyticNull(Null):
@@ -222,7 +219,8 @@ class Spectral(AnalyticNull):
     depth: ClassVar[float] = 1e-6
 
     def tail(self, facts: Facts) -> float:
-        return weighted_chi2_sf(facts.over_pairs + facts.offset(), facts.spectrum())
+        weights = facts.spectrum()
+        return weighted_chi2_sf(facts.over_pairs + float(weights.sum()), weights)
 
 
 @dataclass(frozen=True)

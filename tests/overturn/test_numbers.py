@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust.overturn import Violation, number_robustness
 from itrust.overturn.forms import Fraction, RangePrecision, form_of
-from itrust.tasks import TaskFinding, TaskRows, evaluate_tasks, parse
+from itrust.tasks import Bounds, TaskFinding, TaskRows, evaluate_tasks, parse
 
 EXACT = [
     "prevalence()",
@@ -82,10 +82,15 @@ def test_no_law_leaves_the_reach_of_a_number(seed, null, text, end):
     share = {"random": rng.random(8), "upper": np.ones(8), "lower": np.zeros(8)}[end]
     seen = least + share * (most - least)
     task = parse(text)
-    found = form_of(task, rows).reach(seen, null.origins)
+    found = reach(form_of(task, rows), seen, null.origins)
     value = task.linear(replace(rows, stand_in=truth)).value
     assert found.lower - 1e-9 * max(1, abs(value)) <= value
     assert value <= found.upper + 1e-9 * max(1, abs(value))
+
+
+def reach(form, y, origins) -> Bounds:
+    """What a number may be without a violation."""
+    return Bounds(*(form.end(y, upper=upper)(origins) for upper in (False, True)))
 
 
 def naive_upper(form: Fraction, y, origins) -> float:
@@ -120,7 +125,7 @@ def test_sorted_sums_reach_what_all_rows_reach(null, kind):
         y = rng.integers(0, 2, n).astype(float)
         if form.bottom0 + bottom @ y == 0:
             y = np.ones(n)
-        found = form.reach(y, null.origins)
+        found = reach(form, y, null.origins)
         mirrored = replace(form, top=-form.top, top0=-form.top0)
         for end, naive in ((found.upper, form), (-found.lower, mirrored)):
             expected = naive_upper(naive, y, null.origins)
@@ -132,11 +137,11 @@ def test_a_mean_never_leaves_its_values_however_large_the_violation():
     x, y = rng.uniform(20, 80, 40), np.zeros(40)
     y[:2] = 1.0  # a rate below the tolerance: the law without it may be 0 nearly everywhere
     form = Fraction(x, 0.0, np.ones(40), 0.0)
-    found = form.reach(y, it.nulls.Tolerance(0.4).origins)
+    found = reach(form, y, it.nulls.Tolerance(0.4).origins)
     assert x.min() <= found.lower + 1e-9
     assert found.upper <= x.max() + 1e-9
-    shifted = Fraction(x + 1e6, 0.0, np.ones(40), 0.0).reach(y, it.nulls.Selection(1.5).origins)
-    plain = form.reach(y, it.nulls.Selection(1.5).origins)
+    shifted = reach(Fraction(x + 1e6, 0.0, np.ones(40), 0.0), y, it.nulls.Selection(1.5).origins)
+    plain = reach(form, y, it.nulls.Selection(1.5).origins)
     assert shifted.upper - 1e6 == pytest.approx(plain.upper, abs=1e-5)
 
 
@@ -145,7 +150,7 @@ def test_equal_probabilities_reach_the_ends(null):
     # Above the mean of x rows move up and below it down: the law that Jensen's bound is made of.
     rows = small_rows(5)
     task, seen = parse("mean(x)"), np.full(8, 0.4)
-    found = form_of(task, rows).reach(seen, null.origins)
+    found = reach(form_of(task, rows), seen, null.origins)
     low, high = (np.full(8, float(own[0])) for own in null.origins(np.array([0.4])))
     x = rows.points.columns[0].values
     for end, first, second in ((found.upper, high, low), (found.lower, low, high)):
@@ -167,8 +172,8 @@ def test_a_coefficient_follows_its_tangent():
     sample = it.simulate.survey(800, rng=1).sample
     rows, task = TaskRows.labelled(sample), parse("coef(age ; age)")
     form = form_of(task, rows)
-    found = form.reach(sample.y, it.nulls.Selection(1.01).origins)
-    slope = form.leaning(sample.y).influence
+    found = reach(form, sample.y, it.nulls.Selection(1.01).origins)
+    slope = form.leaning(sample.y).slope
     above, below = np.maximum(slope, 0), np.maximum(-slope, 0)
     expected = task.linear(rows).value
     for part, end in ((above, 1), (below, 0)):

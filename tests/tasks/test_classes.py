@@ -110,7 +110,7 @@ def test_estimates_with_probabilities_and_labels_come_with_their_shares(several)
     assert plug_in.value == pytest.approx((several.p[:, 0] - several.p[:, 2]).mean())
     gap = (several.codes == 0).astype(float) - (several.codes == 2)
     assert labels.value == pytest.approx(gap.mean())
-    assert labels.influence == pytest.approx((gap - gap.mean()) / 120)
+    assert labels.slope == pytest.approx((gap - gap.mean()) / 120)
 
 
 def test_a_class_of_two_is_its_positives_or_the_others():

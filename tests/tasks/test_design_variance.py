@@ -232,7 +232,7 @@ def test_two_clusters_by_hand():
     y = np.r_[np.arange(8) < 2, np.arange(8) < 6].astype(float)
     cluster = np.repeat([0, 1], 8)
     sample = it.Sample(y, np.full(16, 0.5), cluster=cluster)
-    shares = tasks.prevalence().linear(TaskRows.labelled(sample)).influence
+    shares = tasks.prevalence().linear(TaskRows.labelled(sample)).slope
     # Totals of shares are -2/16 and +2/16: 2 / 1 times the sum of their squares.
     assert design_variance(sample.design, shares) == pytest.approx(2 * 2 * (2 / 16) ** 2)
     twice = Design(4, strata=np.array([0, 0, 1, 1]))
@@ -282,7 +282,7 @@ def test_rows_that_are_their_own_clusters_have_the_robust_variance_of_independen
     own = sample_of(frame, cluster=np.arange(len(frame)))
     for text in TEXTS:
         told = LabelledTask.of(tasks.parse(text), own)
-        n, shares = alone.n, LabelledTask.of(tasks.parse(text), alone).labels.influence
+        n, shares = alone.n, LabelledTask.of(tasks.parse(text), alone).labels.slope
         assert told.less().stderr ** 2 == pytest.approx(n / (n - 1) * (shares @ shares))
         rows = LabelledTask.of(tasks.parse(text), alone).less()
         assert told.less().stderr == pytest.approx(rows.stderr, rel=0.02)
@@ -294,7 +294,7 @@ def test_replicate_weights_tell_clusters_and_their_scale_does_not_count():
     found = variance_units(sample.design)
     assert all(np.unique(found[unit == c]).size == 1 for c in range(40))
     assert np.unique(found).size == 40
-    shares = tasks.mean("age").linear(TaskRows.labelled(sample)).influence
+    shares = tasks.mean("age").linear(TaskRows.labelled(sample)).slope
     other = Design(
         sample.n,
         weights=sample.weights,

@@ -59,7 +59,7 @@ def test_arithmetic_of_tasks_is_that_of_their_values(town):
         assert task.linear(rows).value == pytest.approx(value)
 
 
-@pytest.mark.parametrize("kind", ["linear", "leaning"])
+@pytest.mark.parametrize("kind", ["shares", "lean"])
 def test_influences_are_derivatives(kind):
     """By a second implementation: move one row's weight, or its stand-in, a little."""
     sample = it.simulate.survey(40, rng=0).sample
@@ -67,11 +67,12 @@ def test_influences_are_derivatives(kind):
         tasks.prevalence(region="south") + 1
     )
     w, p = np.full(40, 1.0), sample.p.copy()
-    found = getattr(task, kind)(TaskRows(sample.points, w, p)).influence
+    rows = TaskRows(sample.points, w, p)
+    found = getattr(task.fitted(rows), kind)(rows).reshape(40)
     for row in range(0, 40, 7):
         step = np.zeros(40)
         step[row] = 1e-6
-        if kind == "linear":
+        if kind == "shares":
             up, down = (TaskRows(sample.points, w + s * step, p) for s in (1, -1))
         else:
             up, down = (TaskRows(sample.points, w, p + s * step) for s in (1, -1))
@@ -83,7 +84,8 @@ def test_the_bias_of_a_mean_is_a_weighted_sum_of_residuals(town):
     """The identity behind the p-value: theta_y - theta_p = sum (g - theta_p h) e / sum h y."""
     task = tasks.mean("age")
     found = task.evaluate(town, draws=19, rng=0)
-    c = task.leaning(TaskRows(town.points, town.weights_or_ones, town.p)).influence
+    rows = TaskRows.predicted(town)
+    c = task.fitted(rows).lean(rows)[:, 0]
     scale = town.p.sum() / town.y.sum()
     assert found.bias == pytest.approx(scale * float(c @ town.residuals))
 
@@ -99,18 +101,18 @@ def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
     whole = found()
     monkeypatch.setattr("itrust.engines.factor.Factor._chunk_rows", lambda *_: 701)
     monkeypatch.setattr("itrust.engines.passes.DRAWS_AT_ONCE", 7)
-    for name, value in vars(found()).items():
-        assert value == pytest.approx(getattr(whole, name), rel=1e-9, abs=1e-6)
+    for value, same in zip(found(), whole, strict=True):
+        assert value == pytest.approx(same, rel=1e-9, abs=1e-6)
     drawn = np.empty((town.n, 50))
     redraws.null.fill(drawn, town, range(50), 3)
     rows = TaskRows.predicted(town)
     fits = [task.fit(rows) for task in wanted]
-    read = [fit.read(rows.points, rows.weights) for fit in fits]
-    c, d = (fit.lean(own, rows.weights) for fit, own in zip(fits, read, strict=True))
-    h = fits[0].below(read[0], rows.weights)
-    assert whole.sums[:, 1:] == pytest.approx(np.array([c, d]) @ drawn)
-    assert whole.squares[1, 1:] == pytest.approx((c * d) @ drawn**2)
-    assert whole.masses[0, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))
+    c, d = (fit.lean(rows.points, rows.weights) for fit in fits)
+    h = fits[0].below(rows.points, rows.weights)
+    sums, squares, masses = np.split(whole[0], (2, 5))
+    assert sums[:, 1:] == pytest.approx(np.array([c, d]) @ drawn)
+    assert squares[1, 1:] == pytest.approx((c * d) @ drawn**2)
+    assert masses[0, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))
 
 
 def test_functions_of_covariates_tell_what_they_read(town):
@@ -233,7 +235,8 @@ def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
     for run in range(runs):
         sample = cancelling(np.random.default_rng(run))
         wrong += task.evaluate(sample, draws=59, rng=run).pvalue <= 0.05
-        c = task.leaning(TaskRows(sample.points, sample.weights_or_ones, sample.p)).influence
+        rows = TaskRows.predicted(sample)
+        c = task.fitted(rows).lean(rows)[:, 0]
         drawn = np.empty((sample.n, 59))
         it.nulls.Bernoulli().fill(drawn, sample, range(59), run)
         sums = np.append(c @ sample.residuals, c @ drawn)

@@ -30,10 +30,10 @@ class Joined:
     def lean(self, points, weights):
         """What stand-ins of rows move the number by."""
         rows = TaskRows(points, weights, np.zeros(weights.size))
-        return self.fit.lean_on(rows)[:, 0]
+        return self.fit.lean(rows)[:, 0]
 
     def shares(self, rows):
-        return self.fit.linear(rows).influence
+        return self.fit.linear(rows).slope
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -44,7 +44,7 @@ def test_gradients_and_shares_are_derivatives(text):
     rows = TaskRows(sample.points, w, sample.p)
     fit = Joined(task, rows)
     assert fit.value == pytest.approx(task.linear(rows).value)
-    assert fit.shares(rows) == pytest.approx(task.linear(rows).influence)
+    assert fit.shares(rows) == pytest.approx(task.linear(rows).slope)
     move = rng.normal(size=600) * 1e-6
     moved = task.linear(TaskRows(sample.points, w, sample.p + move)).value - fit.value
     assert moved == pytest.approx(fit.lean(sample.points, w) @ move, rel=1e-3)

@@ -9,13 +9,14 @@ import itrust as it
 from itrust import tasks
 from itrust.data import Design
 from itrust.tasks import evaluate_tasks
-from itrust.tasks.arithmetic import Bounds
+from itrust.tasks.arithmetic import RATES, Bounds
 from itrust.tasks.expressions import TaskRows
 from itrust.tasks.uncertainty import (
     ADDED,
     FEW_NOTE,
     LabelLaw,
     LabelledTask,
+    Located,
     Uncertainty,
     few_labels,
 )
@@ -34,7 +35,7 @@ def test_a_rate_gets_agresti_and_coulls_interval():
     n, k, z = 100, 4, 1.984217  # Student's quantile with 99 degrees of freedom
     sample = it.Sample(np.arange(n) < k, np.full(n, 0.05))
     law = LabelledTask.of(tasks.prevalence(), sample)
-    lower, upper = law.less().rate_interval(k / n, law.expected.value, 0.05)
+    lower, upper = Located(k / n, law.less(), RATES, law.expected.value).interval(0.05)
     centre = (k + z**2 / 2) / (n + z**2)
     half = z * math.sqrt(centre * (1 - centre) / (n + z**2))
     assert law.expected.value == pytest.approx((k + ADDED) / (n + 2 * ADDED))
@@ -69,7 +70,7 @@ def test_the_variance_of_labels_is_that_of_drawn_ones(alike):
 def test_many_labels_leave_the_rows_own_variance():
     sample = it.simulate.survey(4_000, rng=0).sample
     task = tasks.mean("age")
-    shares = task.linear(TaskRows(sample.points, sample.weights_or_ones, sample.y)).influence
+    shares = task.linear(TaskRows(sample.points, sample.weights_or_ones, sample.y)).slope
     error = LabelledTask.of(task, sample).less()
     assert error.stderr == pytest.approx(math.sqrt(np.square(shares).sum()), rel=0.01)
     assert error.freedom > 500
@@ -132,7 +133,8 @@ def test_few_positives_are_covered(text):
             continue
         error = told.less()
         if "prevalence" in text:
-            lower, upper = error.rate_interval(told.labels.value, told.expected.value, 0.05)
+            rate = Located(told.labels.value, error, RATES, told.expected.value)
+            lower, upper = rate.interval(0.05)
         else:
             lower, upper = error.interval(told.labels.value, 0.05)
         missed += not lower <= truth <= upper
@@ -262,10 +264,10 @@ def test_the_bias_of_a_rate_has_the_interval_of_the_rate():
 @pytest.mark.parametrize("value", [0.0, 0.04, 0.5, 1.0])
 @pytest.mark.parametrize("point", [0.001, 0.03, 0.2, 0.6])
 def test_the_p_value_of_a_rate_is_the_level_at_which_the_interval_excludes_it(value, point):
-    error = Uncertainty(0.02, 30.0, 80.0)
-    p = error.rate_pvalue(value, 0.05, point)
+    rate = Located(value, Uncertainty(0.02, 30.0, 80.0), RATES, 0.05)
+    p = rate.pvalue(point)
     for alpha in (p * 0.99, min(p * 1.01, 0.999)):
-        lower, upper = error.rate_interval(value, 0.05, alpha)
+        lower, upper = rate.interval(alpha)
         assert (p <= alpha) == (not lower <= point <= upper) or p > 0.98
 
 

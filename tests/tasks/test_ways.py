@@ -286,7 +286,7 @@ def test_sums_over_chunks_are_those_over_all_rows():
     totals = population_totals(ratios, unlabelled(made.sample))
     out = tasks.expressions.TaskRows.predicted(made.sample)
     assert np.allclose(totals.values(), [ratio.linear(out).value for ratio in ratios])
-    influence = GAP.linear(out).influence
+    influence = GAP.linear(out).slope
     error = totals.stderr(np.array([1.0, -1.0]), totals.values())
     assert np.isclose(error, spread(influence))
 

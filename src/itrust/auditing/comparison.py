@@ -372,7 +372,7 @@ def _plugin_differences(
     law, sets = LabelLaw.of(a), a.design.replicate_weights
     plug_ins = [checked_tasks(sample, wanted)[0] for sample in (a, b)]
     for task, first, second in zip(wanted, *plug_ins, strict=True):
-        shares, value = first.influence - second.influence, first.value - second.value
+        shares, value = first.slope - second.slope, first.value - second.value
         moves = None
         if sets is not None:
             again = [reestimated(task, TaskRows.predicted(sample), sets) for sample in (a, b)]

@@ -389,7 +389,7 @@ def _overall(*sides: Audit) -> Iterator[Change]:
 
 def _of_predictions(rate: LabelledTask) -> Uncertainty:
     """How far a plug-in may be off; no label is in it."""
-    shares = rate.predicted.influence
+    shares = rate.predicted.slope
     moves = None if rate.moves is None else rate.moves[1]
     return rate.law.uncertainty(shares, shares, np.zeros_like(shares), moves)
 

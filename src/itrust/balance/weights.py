@@ -493,9 +493,6 @@ class RowDifference(Result):
     rows: int
     is_date: bool = False
 
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "kind": self.kind.value}
-
 
 @dataclass(frozen=True, eq=False)
 class Resemblance(Result):
@@ -531,6 +528,8 @@ class Resemblance(Result):
     notes : tuple of str
         How weights and clusters were met.
     """
+
+    _derived = ("differs", "unlike")
 
     pvalue: float
     differences: tuple[RowDifference, ...]
@@ -597,16 +596,8 @@ class Resemblance(Result):
         return replace(one, labelled=shown[0], population=shown[1], rows=rows)
 
     def _facts(self) -> Mapping[str, Any]:
-        facts = {
-            **vars(self),
-            "differs": self.differs,
-            "unlike": self.unlike,
-            "population": self.size,
-            "differences": [own.to_dict() for own in self.differences],
-            "compared": [own.to_dict() for own in self.compared],
-            "gaps": [vars(gap) for gap in self.gaps],
-        }
-        del facts["size"]
+        facts = dict(super()._facts())
+        facts["population"] = facts.pop("size")
         return facts
 
     def _rows(self) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ for laws and for flipped labels. What is made of several fractions is put togeth
 Where labels follow a violated law, the law without the violation lies between two functions of the
 violated one in every row, the lower one convex and the upper one concave. By Jensen's inequality a
 weighted sum of it over some rows lies between these functions of the weighted mean, which the
-labels tell, whatever the single rows are (`reach`).
+labels tell, whatever the single rows are (`end`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -72,9 +71,9 @@ class Fraction:
     >>> import itrust as it
     >>> import numpy as np
     >>> rate = Fraction(np.ones(4), 0.0, np.zeros(4), 4.0)
-    >>> found = rate.reach(np.array([0.0, 1.0, 1.0, 0.0]), it.nulls.Selection(1.5).origins)
-    >>> round(found.lower, 2), round(found.upper, 2)
-    (0.4, 0.6)
+    >>> y, origins = np.array([0.0, 1.0, 1.0, 0.0]), it.nulls.Selection(1.5).origins
+    >>> [round(rate.end(y, upper=upper)(origins), 2) for upper in (False, True)]
+    [0.4, 0.6]
     """
 
     top: FloatArray
@@ -108,16 +107,12 @@ class Fraction:
         value = (self.top0 + float(self.top @ stand_in)) / below
         return Linearised(value, (self.top - value * self.bottom) / below)
 
-    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
-        """Bound what the number may be without a violation, from labels with it."""
-        lower, upper = self.ends(y)
-        return Bounds(lower(origins), upper(origins))
-
-    def ends(self, y: FloatArray) -> tuple[End, End]:
-        """Prepare both ends for some labels: rows that raise it go up, and others down."""
-        mirrored = replace(self, top=-self.top, top0=-self.top0)
-        below, above = cache(lambda: _farthest(mirrored, y)), cache(lambda: _farthest(self, y))
-        return lambda origins: -below()(origins), lambda origins: above()(origins)
+    def end(self, y: FloatArray, *, upper: bool) -> End:
+        """Say what it may be at most, or at least, without a violation, from labels with it."""
+        if upper:
+            return _farthest(self, y)
+        farthest = _farthest(replace(self, top=-self.top, top0=-self.top0), y)
+        return lambda origins: -farthest(origins)
 
     @property
     def moved_by(self) -> BoolArray:
@@ -189,7 +184,7 @@ def _farthest(form: Fraction, y: FloatArray) -> End:
         precision = 1e-12 * max(abs(start), step)
         if excess(step, origins) > 0:
             return start + step + precision
-        # The outer end of the bracket is never short of the crossing.
+        # With the precision added it is never short of the crossing.
         found = crossing(lambda value: excess(value, origins), 0.0, step, precision)
         return start + found + precision
 
@@ -228,19 +223,18 @@ class Joined:
         """Join values and derivatives."""
         return _joined(self.sign, self.left.leaning(stand_in), self.right.leaning(stand_in))
 
-    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+    def end(self, y: FloatArray, *, upper: bool) -> End:
         """Join what both sides may be by the arithmetic of intervals."""
-        return _joined(self.sign, self.left.reach(y, origins), self.right.reach(y, origins))
+        sides = [
+            [side.end(y, upper=own) for own in (False, True)] for side in (self.left, self.right)
+        ]
 
-    def ends(self, y: FloatArray) -> tuple[End, End]:
-        """Prepare both ends for some labels."""
-        sides = [side.ends(y) for side in (self.left, self.right)]
+        def joined(origins: Origins) -> float:
+            left, right = (Bounds(*(end(origins) for end in ends)) for ends in sides)
+            both = _joined(self.sign, left, right)
+            return both.upper if upper else both.lower
 
-        def joined(origins: Origins) -> Bounds:
-            left, right = (Bounds(lower(origins), upper(origins)) for lower, upper in sides)
-            return _joined(self.sign, left, right)
-
-        return lambda origins: joined(origins).lower, lambda origins: joined(origins).upper
+        return joined
 
     @property
     def moved_by(self) -> BoolArray:
@@ -258,9 +252,9 @@ Form = Fraction | Joined  # a number as a function of what stands for the labels
 def form_of(task: Task, rows: TaskRows) -> Form:
     """Write a task as a function of what stands for labels."""
     if any(isinstance(leaf, Coefficient) for leaf in task.leaves()):
-        tangent = task.leaning(rows)
-        slope = tangent.influence
-        offset = tangent.value - float(slope @ rows.stand_in[:, 0])
+        fit = task.fitted(rows)
+        slope = fit.lean(rows)[:, 0]
+        offset = fit.value - float(slope @ rows.stand_in[:, 0])
         return Fraction(slope, offset, np.zeros(slope.size), 1.0, RangePrecision.FIRST_ORDER)
     while isinstance(task, Named):
         task = task.task
@@ -330,41 +324,21 @@ def _same_below(left: Fraction, right: Fraction) -> bool:
 
 
 def _joined(sign: str, left: Value, right: Value) -> Value:
-    both: Value = ARITHMETIC[sign](left, right)
+    with np.errstate(over="ignore", invalid="ignore"):
+        both: Value = ARITHMETIC[sign](left, right)
     return both
-
-
-MAX_STEPS = 200
 
 
 def crossing(
     function: Callable[[float], float], low: float, high: float, precision: float
 ) -> float:
-    """Find where a function crosses 0, by the Illinois form of the false position.
+    """Find where a function crosses 0, up to the precision.
 
     Examples
     --------
     >>> round(crossing(lambda x: 2 - x * x, 0.0, 2.0, 1e-9), 6)
     1.414214
     """
-    above, below = function(low), function(high)
-    if below == 0:
-        return high
-    side = 0
-    for step in range(MAX_STEPS):
-        if high - low <= precision or above == 0:
-            break
-        # Every third step halves, so that the bracket shrinks whatever the function is.
-        middle = (low + high) / 2
-        asked = middle if step % 3 == 2 else low + (high - low) * above / (above - below)
-        asked = asked if low < asked < high else middle
-        value = function(asked)
-        if value >= 0:
-            low, above = asked, value
-            below = below / 2 if side == 1 else below
-            side = 1
-        else:
-            high, below = asked, value
-            above = above / 2 if side == -1 else above
-            side = -1
-    return low
+    from scipy.optimize import brentq
+
+    return float(brentq(function, low, high, xtol=precision, rtol=1e-14))

@@ -3,7 +3,7 @@
 Labels follow a law pi, and would follow another one, pi0, without the violation. The number is
 T(pi0), labels show T(pi), and probabilities give T(p). For each kind of violation pi0 lies between
 two functions of pi in every row, so that T(pi0) lies between two ends that the labels tell
-(`Form.reach`), whether the model is calibrated or not. Labels tell pi with an error, which these
+(`Form.end`), whether the model is calibrated or not. Labels tell pi with an error, which these
 ends can enlarge: a rate of 1 % with odds that may be off by a factor of 3 can be 3 %, and its error
 three times as large. So the upper end is taken at labels that are raised until they give the upper
 end of the interval of T(pi), and the lower end at labels that are lowered. The interval of the bias
@@ -17,16 +17,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray, Result
+from itrust._core import FloatArray, IntArray, Result, WithFacts
 from itrust.data import Sample
 from itrust.overturn.forms import (
-    End,
     Form,
     Fraction,
     Joined,
@@ -37,7 +35,6 @@ from itrust.overturn.forms import (
 from itrust.overturn.results import KINDS, Violation, of_kind
 from itrust.tasks import (
     Bounds,
-    Linearised,
     Task,
     TaskFinding,
     TaskResult,
@@ -51,7 +48,7 @@ MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbe
 
 
 @dataclass(frozen=True, eq=False)
-class NumberTipping:
+class NumberTipping(WithFacts):
     """The interval of a number's bias under violations of one kind, and where its finding ends.
 
     Attributes
@@ -78,16 +75,6 @@ class NumberTipping:
     upper: FloatArray
     point: float | None
     beyond: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes.
-        """
-        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +114,8 @@ class NumberRobustness(Result):
     >>> r.flips
     FlippedLabels(at_least=51, at_most=51, to_negative=0, to_positive=51)
     """
+
+    _derived = ("tolerance",)
 
     task: Task
     finding: TaskFinding
@@ -182,34 +171,18 @@ class NumberRobustness(Result):
         NumberRobustness
             The task without numbers.
         """
-        none = math.nan
-        return NumberRobustness(
-            self.task,
-            TaskFinding.WITHHELD,
-            none,
-            none,
-            none,
-            (),
-            None,
-            self.precision,
-            flips_counted=self.flips_counted,
+        numbers: dict[str, Any] = dict.fromkeys(("bias", "lower", "upper"), math.nan)
+        return replace(
+            self,
+            finding=TaskFinding.WITHHELD,
+            tippings=(),
+            flips=None,
             withheld=min_cell,
+            **numbers,
         )
 
     def _facts(self) -> Mapping[str, Any]:
-        return {
-            "task": self.name,
-            "finding": self.finding.value,
-            "bias": self.bias,
-            "lower": self.lower,
-            "upper": self.upper,
-            "tolerance": self.tolerance,
-            "precision": self.precision.value,
-            "tippings": [found.to_dict() for found in self.tippings],
-            "flips": None if self.flips is None else dict(vars(self.flips)),
-            "flips_counted": self.flips_counted,
-            "withheld": self.withheld,
-        }
+        return {**super()._facts(), "task": self.name}
 
     def __repr__(self) -> str:
         return f"<NumberRobustness: {self.name}, {self.finding}>"
@@ -227,98 +200,80 @@ def number_robustness(
     tasks = class_tasks([result.task for result in results], sample)
     for task, result in zip(tasks, results, strict=True):
         form = form_of(task, labelled)
-        shifted = _Shifted(result, form, sample.y, task.bounds(labelled))
-        counted = is_all and shifted.is_decided
         robustness = NumberRobustness(
             task=result.task,
             finding=result.finding,
-            tippings=tuple(shifted.tipping(kind, own) for kind, own in violations.items()),
-            flips=flips_of(form, sample.y, result) if counted else None,
+            tippings=_tippings(result, form, sample.y, task.bounds(labelled), violations),
+            flips=None,
             flips_counted=is_all,
             precision=form.precision,
             bias=result.bias,
             lower=result.lower,
             upper=result.upper,
         )
+        if is_all and robustness.is_decided:
+            robustness = replace(robustness, flips=flips_of(form, sample.y, result))
         found.append(robustness)
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shifted:
-    """A number, and how far a violation can shift what labels say of it."""
+def _tippings(
+    result: TaskResult,
+    form: Form,
+    y: FloatArray,
+    possible: Bounds,
+    violations: Mapping[str, Violation],
+) -> tuple[NumberTipping, ...]:
+    """How far violations shift what labels say of a number: its intervals, and where they tip."""
+    start, tolerance = form.leaning(y), result.tolerance or 0.0
+    is_safe = result.finding is TaskFinding.SAFE
+    edge = possible.lower - result.plugin, possible.upper - result.plugin
 
-    result: TaskResult
-    form: Form
-    y: FloatArray
-    possible: Bounds
-
-    @property
-    def is_decided(self) -> bool:
-        return self.result.finding in (TaskFinding.BIASED, TaskFinding.SAFE)
-
-    @cached_property
-    def _start(self) -> Linearised:
-        return self.form.leaning(self.y)
-
-    @cached_property
-    def _raised(self) -> End:
-        return self.form.ends(self._moved(self.result.upper - self.result.bias))[1]
-
-    @cached_property
-    def _lowered(self) -> End:
-        return self.form.ends(self._moved(self.result.lower - self.result.bias))[0]
-
-    def _moved(self, by: float) -> FloatArray:
+    def moved(by: float) -> FloatArray:
         """Labels that are moved by one share towards 1 or 0, so that the number moves by this."""
-        start = self._start
-        towards = np.where(start.influence * by > 0, 1.0, 0.0)
-        step = np.where(start.influence == 0, 0.0, towards - self.y)
+        towards = np.where(start.slope * by > 0, 1.0, 0.0)
+        step = np.where(start.slope == 0, 0.0, towards - y)
 
         def missing(share: float) -> float:
-            moved = self.form.leaning(self.y + share * step).value
-            return float(abs(by) - abs(moved - start.value))
+            return float(abs(by) - abs(form.leaning(y + share * step).value - start.value))
 
         if not (math.isfinite(by) and missing(MOST_SHARE) < 0 < missing(0.0)):
-            return self.y if missing(0.0) <= 0 else self.y + MOST_SHARE * step
-        share = crossing(missing, 0.0, MOST_SHARE, FINE)
-        return np.asarray(self.y + share * step)
+            return y if missing(0.0) <= 0 else y + MOST_SHARE * step
+        return np.asarray(y + crossing(missing, 0.0, MOST_SHARE, FINE) * step)
 
-    def interval(self, violation: Violation, size: float) -> tuple[float, float]:
+    lowest = form.end(moved(result.lower - result.bias), upper=False)
+    highest = form.end(moved(result.upper - result.bias), upper=True)
+
+    def interval(violation: Violation, size: float) -> tuple[float, float]:
         """The interval of the bias under a violation, within what the number can be."""
-        found, start, origins = self.result, self._start.value, violation.null(size).origins
-        lower = found.bias + self._lowered(origins) - start
-        upper = found.bias + self._raised(origins) - start
-        edge = self.possible.lower - found.plugin, self.possible.upper - found.plugin
+        origins = violation.null(size).origins
+        lower = result.bias + lowest(origins) - start.value
+        upper = result.bias + highest(origins) - start.value
         # Rounding must not make an interval narrower.
-        return min(max(lower, edge[0]), found.lower), max(min(upper, edge[1]), found.upper)
+        return min(max(lower, edge[0]), result.lower), max(min(upper, edge[1]), result.upper)
 
-    def room(self, violation: Violation, size: float) -> float:
+    def room(violation: Violation, size: float) -> float:
         """How far the interval is from where the finding ends; negative beyond."""
-        lower, upper = self.interval(violation, size)
-        tolerance = self.result.tolerance or 0.0
-        if self.result.finding is TaskFinding.SAFE:
-            return tolerance - max(upper, -lower)
-        return max(lower, -upper) - tolerance
+        lower, upper = interval(violation, size)
+        return tolerance - max(upper, -lower) if is_safe else max(lower, -upper) - tolerance
 
-    def tipping(self, kind: str, violation: Violation) -> NumberTipping:
-        """Intervals at all sizes, and the size where the finding ends."""
-        sizes = violation.sizes
-        ends = np.array([self.interval(violation, float(size)) for size in sizes])
-        point, beyond = self._point(violation) if self.is_decided else (None, False)
-        neutral = violation.neutral
-        return NumberTipping(kind, neutral, sizes, ends[:, 0], ends[:, 1], point, beyond)
-
-    def _point(self, violation: Violation) -> tuple[float, bool]:
+    def point(violation: Violation) -> tuple[float | None, bool]:
         neutral, largest = violation.neutral, float(violation.sizes[-1])
-        if self.room(violation, largest) > 0:
+        if result.finding not in (TaskFinding.BIASED, TaskFinding.SAFE):
+            return None, False
+        if room(violation, largest) > 0:
             return largest, True
-        if not self.room(violation, neutral) > 0:
+        if not room(violation, neutral) > 0:
             return neutral, False
-        found = crossing(
-            lambda size: max(self.room(violation, size), -1.0), neutral, largest, PRECISE
-        )
+        found = crossing(lambda size: max(room(violation, size), -1.0), neutral, largest, PRECISE)
         return max(found - PRECISE, neutral), False
+
+    tippings = []
+    for kind, own in violations.items():
+        ends = np.array([interval(own, float(size)) for size in own.sizes])
+        sizes = own.neutral, own.sizes
+        tippings.append(NumberTipping(kind, *sizes, ends[:, 0], ends[:, 1], *point(own)))
+    return tuple(tippings)
 
 
 def flips_of(form: Form, y: FloatArray, result: TaskResult) -> FlippedLabels | None:
@@ -526,7 +481,7 @@ def _greedy(
         excess = turn * (found.value - target)
         if math.isnan(excess) or excess < 0 or (excess == 0 and not strict):
             return np.flatnonzero(now != y)
-        gains = np.where(is_free, turn * found.influence * (2 * now - 1), 0.0)
+        gains = np.where(is_free, turn * found.slope * (2 * now - 1), 0.0)
         useful = np.flatnonzero(gains > 0)
         if not useful.size:
             return None

@@ -143,9 +143,6 @@ class Tipping(Result):
             finding=wider.finding,
         )
 
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "finding": None if self.finding is None else self.finding.to_dict()}
-
     def _rows(self) -> list[dict[str, Any]]:
         """One row for each size."""
         return [
@@ -175,9 +172,6 @@ class PrudentResult(Result):
     pvalue: float
     finding: Finding | None
     impossible: int
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "finding": None if self.finding is None else self.finding.to_dict()}
 
     def __repr__(self) -> str:
         return f"<PrudentResult: p {self.pvalue:.4g}>"
@@ -248,13 +242,7 @@ class Robustness(Result):
         return of_kind(self.violations, kind)
 
     def _facts(self) -> Mapping[str, Any]:
-        facts = {name: value for name, value in vars(self).items() if name != "elapsed"}
-        return {
-            **facts,
-            "violations": [tipping.to_dict() for tipping in self.violations],
-            "prudence": self.prudence.to_dict(),
-            "numbers": [number.to_dict() for number in self.numbers],
-        }
+        return {name: fact for name, fact in super()._facts().items() if name != "elapsed"}
 
     def _rows(self) -> list[dict[str, Any]]:
         """One row for each kind of violation."""

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, checked_finite
+from itrust._core import FloatArray, InputError
 
 MAX_DEPTH = 100  # texts, hashes and copies of formulas go down part by part, within Python's stack
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,8 +46,8 @@ class Node(ABC):
     def __str__(self) -> str: ...
 
     @property
-    def parts(self) -> tuple[Node, ...]:
-        """What it is made of; nothing for the smallest parts."""
+    def parts(self) -> tuple[Any, ...]:
+        """What it is made of, predicates among others; nothing for the smallest parts."""
         return ()
 
     @property
@@ -56,59 +56,11 @@ class Node(ABC):
         return frozenset[str]().union(*(part.names for part in self.parts))
 
 
-Side = TypeVar("Side", bound=Node)
-
-
-@dataclass(frozen=True)
-class NumberNode(Node):
-    """A number in a formula."""
-
-    value: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checked_finite(self.value, "task"))
-
-    def __str__(self) -> str:
-        small = abs(self.value) < 1e15
-        return str(int(self.value)) if small and self.value == int(self.value) else repr(self.value)
-
-
-@dataclass(frozen=True)
-class TwoSides(Node, Generic[Side]):
-    """Two parts of a formula and the sign between them."""
-
-    left: Side
-    sign: str
-    right: Side
-
-    def __post_init__(self) -> None:
-        self._refuse_depth()
-
-    def __str__(self) -> str:
-        left, right = (
-            f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
-            for part, second in ((self.left, False), (self.right, True))
-        )
-        return f"{left} {self.sign} {right}"
-
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        """Both sides."""
-        return self.left, self.right
-
-
-def needs_parentheses(sign: str, part: Node, *, second: bool) -> bool:
-    """Whether a part beside a sign is read as one only in parentheses."""
-    if not isinstance(part, TwoSides):
-        return False
-    own, inner = RANK[sign], RANK[part.sign]
-    from_right = sign == "**"
-    return inner < own or (inner == own and second != from_right)
-
-
 @dataclass(frozen=True, eq=False)
 class Linearised:
     """A value, or one for the data and each draw, and its derivatives; they follow calculus.
+
+    Of an estimate these are shares of rows: estimate - truth ~ their sum.
 
     Whether a value is finite is asked at the end, where a task is refused in a sentence.
     """
@@ -116,29 +68,20 @@ class Linearised:
     value: Any
     slope: FloatArray
 
-    @property
-    def influence(self) -> FloatArray:
-        """The derivatives where these are shares of rows: estimate - truth ~ their sum."""
-        return self.slope
-
     def __add__(self, other: Linearised) -> Linearised:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return Linearised(self.value + other.value, self.slope + other.slope)
+        return Linearised(self.value + other.value, self.slope + other.slope)
 
     def __sub__(self, other: Linearised) -> Linearised:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return Linearised(self.value - other.value, self.slope - other.slope)
+        return Linearised(self.value - other.value, self.slope - other.slope)
 
     def __mul__(self, other: Linearised) -> Linearised:
-        with np.errstate(over="ignore", invalid="ignore"):
-            slope = self.slope * other.value + self.value * other.slope
-            return Linearised(self.value * other.value, slope)
+        slope = self.slope * other.value + self.value * other.slope
+        return Linearised(self.value * other.value, slope)
 
     def __truediv__(self, other: Linearised) -> Linearised:
         below = np.where(np.equal(other.value, 0), np.nan, other.value)
-        with np.errstate(over="ignore", invalid="ignore"):
-            value = self.value / below
-            return Linearised(value, (self.slope - value * other.slope) / below)
+        value = self.value / below
+        return Linearised(value, (self.slope - value * other.slope) / below)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ from itrust.tasks.outcomes import (
 from itrust.tasks.passes import SumsByKey, TaskPass
 from itrust.tasks.quantities import Callback
 from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
-from itrust.tasks.scores import DrawnSums, TaskConstants
-from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
+from itrust.tasks.scores import TaskConstants
+from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels, joined_uncertainty
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
@@ -128,6 +128,8 @@ class TaskResult(Result):
         Where disclosure control withholds the number: the fewest rows that may stand behind what
         is shown. Its values are NaN then. None: it is shown.
     """
+
+    _derived = ("finding", "bias", "tolerance", "rows_needed")
 
     task: Task
     plugin: float
@@ -229,14 +231,7 @@ class TaskResult(Result):
         return replace(self, few_labels=False, notes=(), withheld=min_cell, **nothing)
 
     def _facts(self) -> Mapping[str, Any]:
-        return {
-            **vars(self),
-            "task": self.name,
-            "finding": self.finding.value,
-            "bias": self.bias,
-            "tolerance": self.tolerance,
-            "rows_needed": self.rows_needed,
-        }
+        return {**super()._facts(), "task": self.name}
 
 
 def evaluate_tasks(
@@ -349,12 +344,14 @@ class TaskPart:
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[Any, ...]:
         """Keep the sums; those of the data once."""
-        drawn, *shares = outcome.works
-        return (drawn if block.start == 0 else drawn.without_data()), *shares
+        (drawn, *null), *shares = outcome.works
+        return (drawn if block.start == 0 else drawn[:, 1:], *null), *shares
 
     def finished(self, found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         """Put batches of draws side by side."""
-        return DrawnSums.joined([drawn for drawn, *_ in found]), *found[0][1:]
+        drawn = np.concatenate([columns for (columns, *_), *_ in found], axis=1)
+        (_, *null), *shares = found[0]
+        return (drawn, *null), *shares
 
     def results(
         self, sums: tuple[Any, ...] | None, families: Sequence[slice] = (slice(None),)
@@ -396,11 +393,11 @@ class TaskPart:
             zip(self.tasks, passes.fitted, strict=True)
         ):
             refuse_infinite(task, predicted.value)
-            error, rate = shares.of[number].uncertainty(), passes.smoothed_rate(number)
+            error, rate = joined_uncertainty(shares.of[number]), passes.smoothed_rate(number)
             located = Located(labels.value, error, passes.bounds(task), rate)
             references = passes.solutions.references(task)
-            few = passes.few(task)
-            facts.append((predicted.value, located, few, passes.missing, references))
+            missing = {name: passes.totals.of["missing", name] for name in task.names}
+            facts.append((predicted.value, located, passes.few(task), missing, references))
         return facts
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
-
 from itrust._core import InputError, Result
 from itrust.balance import Resemblance, disclosed_gaps
-from itrust.data import CellKeys, Pilot, Points, Rows
+from itrust.data import CellKeys, Pilot, Rows
 from itrust.tasks.disclosure import ShownNumbers
 from itrust.tasks.estimated import TaskEstimate
-from itrust.tasks.expressions import Ratio, Task
-from itrust.tasks.quantities import Indicator
-from itrust.tasks.regressions import Coefficient
+from itrust.tasks.expressions import Task
 
 SCHEMA = "itrust-estimate/1"
 
@@ -230,33 +226,8 @@ class TaskEstimates(Result):
         ]
 
 
-def collected(
-    found: Sequence[TaskEstimate],
-    labelled: Rows,
-    rows: Pilot,
-    seed: int,
-) -> TaskEstimates:
-    """Put estimates together, with what disclosure control has to know of their rows."""
-    few = [_fewest(one.task, rows.points) for one in found]
-    return TaskEstimates(
-        tuple(found),
-        tuple(round(count * rows.n / len(rows.points)) for count in few),
-        labelled,
-        min((one.resemblance for one in found), key=lambda one: one.pvalue),
-        tuple(column.name for column in labelled.columns),
-        seed,
-    )
-
-
-def _fewest(task: Task, points: Points) -> int:
+def fewest_rows(task: Task, everyone: Pilot) -> int:
     """The fewest rows that a task tells of: where it counts, and what counts there."""
-    rows = [len(points)]
-    for leaf in dict.fromkeys(task.leaves()):
-        inside = leaf.where.rows(points)
-        parts = [leaf.where]
-        if isinstance(leaf, Coefficient):
-            parts += [level.where for level in leaf.levels_on(points)]
-        elif isinstance(leaf, Ratio) and isinstance(leaf.quantity, Indicator):
-            parts.append(leaf.quantity.where)
-        rows += [int(np.sum(inside & part.rows(points))) for part in parts]
-    return min(rows)
+    points, leaves = everyone.points, dict.fromkeys(task.leaves())
+    counts = [int(rows.sum()) for leaf in leaves for rows in leaf.sets_on(points)]
+    return round(min(len(points), *counts) * everyone.n / len(points))

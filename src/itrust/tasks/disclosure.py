@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +17,8 @@ from itrust.tasks.bias import TaskResult
 from itrust.tasks.estimated import Estimate, TaskEstimate
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.outcomes import both_classes, class_tasks
-from itrust.tasks.quantities import Indicator
-from itrust.tasks.regressions import Coefficient
 
 SHARES = {"labels": LABELS, "predictions": PREDICTIONS}
-
-
-class TaskNoise(NamedTuple):
-    """How far a number is off, by labels and by probabilities, and at most."""
-
-    labels: float
-    predictions: float
-    most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +53,8 @@ class ShownNumbers:
         """Whether an error counts few rows, or names a level that few have."""
         return 0 < (error.count or 0) < self.keys.min_cell or bool(self.rare.search(str(error)))
 
-    def noise(self, task: Task) -> TaskNoise:
-        """How far a number is off."""
+    def noise(self, task: Task) -> tuple[float, float, float]:
+        """How far a number is off, by labels and by probabilities, and at most."""
         (own,) = class_tasks([task], self.rows)
         leaves = self._leaves(task)
         found, most = list[float](), np.zeros(len(leaves))
@@ -78,19 +68,18 @@ class ShownNumbers:
             if kind == "labels":
                 slopes = np.abs(np.nan_to_num(before.slope))
         labels, predictions = found
-        return TaskNoise(
-            labels, predictions, max(float(slopes @ most), abs(found[0]) + abs(found[1]))
-        )
+        return labels, predictions, max(float(slopes @ most), abs(labels) + abs(predictions))
 
     def result(self, own: TaskResult, which: str = "") -> TaskResult:
         """What a model does to a number; `which` model, where there are several."""
         if self.is_few(own.task):
             return own.without_values(self.keys.min_cell)
-        noise, cell = self.noise(own.task), self._cell(own.task)
-        other = 0.0 if not which else noise.most * SHARES["predictions"] * cell.unit(which)
-        labels, plugin = own.from_labels + noise.labels, own.plugin + (other or noise.predictions)
+        (by_labels, other, most), cell = self.noise(own.task), self._cell(own.task)
+        if which:
+            other = most * SHARES["predictions"] * cell.unit(which) or other
+        labels, plugin = own.from_labels + by_labels, own.plugin + other
         exact = own.bias, own.lower, own.upper
-        settings: dict[str, Any] = {"marks": [own.tolerance], "what": which, "slack": noise.most}
+        settings: dict[str, Any] = {"marks": [own.tolerance], "what": which, "slack": most}
         lower, upper = cell.interval(exact, labels - plugin, **settings)
         return replace(
             own,
@@ -98,7 +87,7 @@ class ShownNumbers:
             plugin=plugin,
             lower=lower,
             upper=upper,
-            stderr=own.stderr + noise.most * (1 + cell.unit("stderr")) / 2,
+            stderr=own.stderr + most * (1 + cell.unit("stderr")) / 2,
             notes=tuple(note for note in own.notes if not self.rare.search(note)),
             pvalue=short_pvalue(own.pvalue, own.alpha),
             unadjusted_pvalue=short_pvalue(own.unadjusted_pvalue, own.alpha),
@@ -133,17 +122,9 @@ class ShownNumbers:
 
     def _sets(self, leaf: Leaf) -> Iterator[BoolArray]:
         sample = self._of(leaf)
-        inside = np.asarray(leaf.where.rows(sample.points))
-        yield inside
-        if isinstance(leaf, Coefficient):
-            yield from (
-                inside & own.where.rows(sample.points) for own in leaf.levels_on(sample.points)
-            )
-        elif isinstance(leaf, Ratio):
-            if isinstance(leaf.quantity, Indicator):
-                yield np.asarray(inside & leaf.quantity.where.rows(sample.points))
-            if leaf.among_positives:
-                yield inside & (sample.y > 0)
+        yield from leaf.sets_on(sample.points)
+        if leaf.among_positives:
+            yield np.asarray(leaf.where.rows(sample.points) & (sample.y > 0))
 
     def _leaf(self, leaf: Leaf, kind: str) -> tuple[float, float, float]:
         """A leaf as it is and as it is shown, and how far it may be off."""
@@ -158,9 +139,9 @@ class ShownNumbers:
             shown = cell.rate if kind == "labels" else cell.predicted
             noisy = 1 - shown(1 - value, what) if flipped else shown(value, what)
             return value, noisy, share * cell.reach
-        largest = float(np.abs(found.influence).max()) * self.keys.share
+        largest = float(np.abs(found.slope).max()) * self.keys.share
         most = share * cell.reach / max(cell.heaviest, 1.0) * max(cell.rows, 1) * largest
-        content, sign = self._content(found.influence)
+        content, sign = self._content(found.slope)
         noisy = value + sign * most * cell.unit(f"{kind} {content}")
         return value, min(max(noisy, 0.0), 1.0) if leaf.is_rate else noisy, most
 
@@ -172,10 +153,11 @@ class ShownNumbers:
         return f"{abs(size):.6g}", math.copysign(1.0, size)
 
 
-def _moved(way: Estimate, cell: Cell, name: str, noise: TaskNoise) -> Estimate:
-    own = noise.labels if name == "labelled" else noise.most * SHARES["labels"] * cell.unit(name)
+def _moved(way: Estimate, cell: Cell, name: str, noise: tuple[float, float, float]) -> Estimate:
+    labels, _, most = noise
+    own = labels if name == "labelled" else most * SHARES["labels"] * cell.unit(name)
     value = way.value + own
     exact = way.value, way.lower, way.upper
-    lower, upper = cell.interval(exact, value, slack=noise.most, marks=[1.0], what=name)
-    stderr = way.stderr + noise.most * (1 + cell.unit(f"stderr {name}")) / 2
+    lower, upper = cell.interval(exact, value, slack=most, marks=[1.0], what=name)
+    stderr = way.stderr + most * (1 + cell.unit(f"stderr {name}")) / 2
     return replace(way, value=value, lower=lower, upper=upper, stderr=stderr)

@@ -69,9 +69,6 @@ class Estimate(Result):
         """Length of the interval."""
         return self.upper - self.lower
 
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "assumes": self.assumes.value}
-
 
 @dataclass(frozen=True)
 class TaskEstimate(Result):
@@ -164,24 +161,10 @@ class TaskEstimate(Result):
         return None if self.best_way is None else self.ways[self.best_way]
 
     def _facts(self) -> Mapping[str, Any]:
-        return {
-            "task": str(self.task),
-            **{name: way.to_dict() for name, way in self.ways.items()},
-            "best": self.best_way,
-            "reason": self.reason.value,
-            "resemblance": self.resemblance.to_dict(),
-            "effective": self.effective,
-            "trimmed": self.trimmed,
-            "unbalanced": self.unbalanced,
-            "gaps": [vars(gap) for gap in self.gaps],
-            "support": self.support,
-            "lam": self.lam,
-            "n": self.n,
-            "population": self.size,
-            "excluded": self.excluded,
-            "alpha": self.alpha,
-            "notes": self.notes,
-        }
+        facts = {**super()._facts(), "task": str(self.task)}
+        facts["best"], facts["population"] = facts.pop("best_way"), facts.pop("size")
+        ways = "recalibrated", "transported"
+        return {name: facts[name] for name in facts if name not in ways or facts[name] is not None}
 
     def _rows(self) -> list[Mapping[str, Any]]:
         return [

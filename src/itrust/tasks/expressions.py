@@ -10,12 +10,11 @@ several is what arithmetic makes of these.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -45,21 +44,25 @@ from itrust.data import (
 )
 from itrust.tasks.arithmetic import (
     ARITHMETIC,
+    RANK,
     RATES,
     Bounds,
     Linearised,
     Node,
-    NumberNode,
-    TwoSides,
 )
 from itrust.tasks.quantities import Indicator, Quantity
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
     from itrust.tasks.estimated import TaskEstimate
+    from itrust.tasks.regressions import CoefficientFit
 
 Join = Callable[["Task", object], "Task"]
 Value = TypeVar("Value", Linearised, Bounds)
+# A mean, a rate or a coefficient as some rows have it: an M-estimator. What it moves if labels do
+# is a sum over rows of a gradient g(x) times the move, so whatever corrects predictions by labels
+# (a bias, a prediction-powered or a transported estimate) is made of value, lean and shares.
+LeafFit: TypeAlias = "RatioFit | CoefficientFit"
 LABEL = "y"  # what texts call the label, whatever its column is called
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
 # Shares that cancel to so little of what they are made of are rounding, or rows that sum to 1
@@ -182,9 +185,12 @@ class Task(Node):
             slope[k] = 1.0
             known[leaf] = Linearised(value, slope)
         shape = np.shape(values)[1:]
-        return self.joined(
-            known, lambda value: Linearised(np.full(shape, value), np.zeros((len(leaves), *shape)))
-        )
+
+        def number(value: float) -> Linearised:
+            return Linearised(np.full(shape, value), np.zeros((len(leaves), *shape)))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.joined(known, number)
 
     def fitted(self, rows: TaskRows) -> TaskFit:
         """Fit its leaves on some rows.
@@ -215,22 +221,6 @@ class Task(Node):
             The estimate, and the share of every row in it.
         """
         return self.fitted(rows).linear(rows)
-
-    def leaning(self, rows: TaskRows) -> Linearised:
-        """Estimate the number, and how much it moves if the stand-in of a row does.
-
-        Parameters
-        ----------
-        rows : TaskRows
-            Covariates, weights and what stands for labels.
-
-        Returns
-        -------
-        Linearised
-            The estimate, and its derivatives in the stand-ins of one outcome.
-        """
-        fit = self.fitted(rows)
-        return Linearised(fit.value, fit.lean_on(rows)[:, 0])
 
     def bounds(self, *rows: TaskRows) -> Bounds:
         """Say what the number can be, whatever the labels of the rows are.
@@ -430,35 +420,6 @@ class Task(Node):
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
 
 
-class LeafFit(ABC):
-    """A mean, a rate or a coefficient as some rows have it: an M-estimator.
-
-    What a number moves if labels do is a sum over rows of a gradient g(x) times the move. Means,
-    shares, rates and coefficients differ in their gradients only, so whatever corrects predictions
-    by labels (a bias, a prediction-powered or a transported estimate) is made of `value`, `lean`
-    and `shares`, for all of them and for what arithmetic makes of them.
-    """
-
-    value: float
-    mass: float
-
-    @abstractmethod
-    def read(self, points: Points, weights: FloatArray, first: int = 0) -> Any:
-        """Read from some rows what the other methods need."""
-
-    @abstractmethod
-    def shares(self, read: Any, weights: FloatArray, stand_in: FloatArray) -> FloatArray:
-        """Give the shares of rows in the number, (n,), if it was fitted to their stand-ins."""
-
-    @abstractmethod
-    def lean(self, read: Any, weights: FloatArray) -> FloatArray:
-        """Give how much the stand-in of each row moves the number, times `mass`, (n,)."""
-
-    def below(self, read: Any, weights: FloatArray) -> FloatArray:  # noqa: ARG002
-        """Give what the stand-in of each row adds to `mass`, (n,)."""
-        return np.zeros(weights.size)
-
-
 @dataclass(frozen=True, eq=False)
 class TaskFit:
     """A task as some rows have it: fits of its leaves, its value, and its slopes in them, (k,)."""
@@ -477,13 +438,13 @@ class TaskFit:
         value = float(found.value)
         return cls(leaves, chosen, value if math.isfinite(value) else math.nan, found.slope)
 
-    def shares(self, read: Sequence[Any], rows: TaskRows) -> FloatArray:
+    def shares(self, rows: TaskRows) -> FloatArray:
         """Shares of rows, (n,): none where labels of one class make up for those of another."""
         if math.isnan(self.value):
             return np.full(rows.weights.size, math.nan)
         parts = [
-            slope * fit.shares(own, rows.weights, rows.of(leaf))
-            for slope, fit, own, leaf in zip(self.slopes, self.fits, read, self.leaves, strict=True)
+            slope * fit.shares(rows.points, rows.weights, rows.of(leaf))
+            for slope, fit, leaf in zip(self.slopes, self.fits, self.leaves, strict=True)
         ]
         total = np.asarray(sum(parts, np.zeros(rows.weights.size)))
         if len({leaf.label for leaf in self.leaves}) > 1:
@@ -492,25 +453,17 @@ class TaskFit:
                 return np.zeros(rows.weights.size)
         return total
 
-    def lean(self, read: Sequence[Any], weights: FloatArray, classes: Sequence[Any]) -> FloatArray:
+    def lean(self, rows: TaskRows) -> FloatArray:
         """What stand-ins of rows move, by class, (n, C)."""
-        found = np.zeros((weights.size, len(classes)))
-        for slope, fit, own, leaf in zip(self.slopes, self.fits, read, self.leaves, strict=True):
-            column = classes.index(leaf.label)
-            found[:, column] += slope * (fit.lean(own, weights) / (fit.mass or math.nan))
+        found = np.zeros((rows.weights.size, len(rows.classes)))
+        for slope, fit, leaf in zip(self.slopes, self.fits, self.leaves, strict=True):
+            moved = fit.lean(rows.points, rows.weights) / (fit.mass or math.nan)
+            found[:, rows.classes.index(leaf.label)] += slope * moved
         return found
-
-    def read(self, rows: TaskRows) -> list[Any]:
-        """What fits read of rows."""
-        return [fit.read(rows.points, rows.weights) for fit in self.fits]
 
     def linear(self, rows: TaskRows) -> Linearised:
         """The number and the shares of rows at hand."""
-        return Linearised(self.value, self.shares(self.read(rows), rows))
-
-    def lean_on(self, rows: TaskRows) -> FloatArray:
-        """What stand-ins of rows at hand move, (n, C)."""
-        return self.lean(self.read(rows), rows.weights, rows.classes)
+        return Linearised(self.value, self.shares(rows))
 
 
 class Leaf(Task):
@@ -525,9 +478,10 @@ class Leaf(Task):
         """The same of whatever counts as positive, without the name of a class."""
         return self if self.label is None else self.with_label(None)
 
-    @abstractmethod
     def with_label(self, label: Any) -> Leaf:
         """Take another class, or None for whatever counts as positive."""
+        changed: Any = replace(cast("Any", self), label=label)
+        return cast("Leaf", changed)
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
         """What stands for it."""
@@ -545,6 +499,17 @@ class Leaf(Task):
     @abstractmethod
     def predicates(self) -> Iterator[Predicate]:
         """Say what it asks of rows: where they count, and what counts."""
+
+    def sets_on(self, points: Points) -> Iterator[BoolArray]:
+        """Mark sets of rows that it tells of: where they count, and what counts there, (n,)."""
+        inside = np.asarray(self.where.rows(points))
+        yield inside
+        for part in self.parts_on(points):
+            yield np.asarray(inside & part.rows(points))
+
+    @abstractmethod
+    def parts_on(self, points: Points) -> Sequence[Predicate]:
+        """Say what counts: the condition of a share, or all levels of a regression."""
 
     @abstractmethod
     def terms_of(
@@ -625,14 +590,10 @@ class Ratio(Leaf):
             label, where = label_apart(where, [LABEL])
         return cls(quantity, where, among_positives=True, label=label)
 
-    def with_label(self, label: Any) -> Ratio:
-        """The same with another class."""
-        return replace(self, label=label)
-
-    @cached_property
-    def depth(self) -> int:
-        """One more than that of the quantity or of the predicate."""
-        return 1 + max(self.quantity.depth, self.where.depth)
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The quantity and the predicate."""
+        return self.quantity, self.where
 
     def __str__(self) -> str:
         given = self.where.formula
@@ -645,16 +606,14 @@ class Ratio(Leaf):
         kind = "share" if isinstance(self.quantity, Indicator) else "mean"
         return f"{kind}({self.quantity}{' | ' if given else ''}{given})"
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Covariates of the quantity and of the predicate."""
-        return self.quantity.names | self.where.names
-
     def predicates(self) -> Iterator[Predicate]:
         """What it asks of rows: where they count, and what counts."""
         yield self.where
-        if isinstance(self.quantity, Indicator):
-            yield self.quantity.where
+        yield from self.parts_on()
+
+    def parts_on(self, points: Points | None = None) -> Sequence[Predicate]:  # noqa: ARG002
+        """The condition of a share, or of a rate."""
+        return (self.quantity.where,) if isinstance(self.quantity, Indicator) else ()
 
     def _terms(self, rows: TaskRows) -> tuple[FloatArray, FloatArray]:
         """G and h, 0 outside, (n,) each."""
@@ -688,12 +647,21 @@ class Ratio(Leaf):
         found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
+    def _sums(self, rows: TaskRows, weights: FloatArray) -> Any:
+        """What is divided, and by what, with some weights (n,) or sets of them (n, R)."""
+        g, h = self._terms(rows)
+        s = rows.of(self)
+        return (g * s) @ weights, (h * s if self.among_positives else h) @ weights
+
     def fit(self, rows: TaskRows) -> RatioFit:
         """Divide one weighted sum by the other; NaN where there is nothing to divide by."""
-        g, h = self._terms(rows)
-        mass = float(rows.weights @ self._below(rows, h))
-        above = float(rows.weights @ (g * rows.of(self)))
+        above, mass = map(float, self._sums(rows, rows.weights))
         return RatioFit(self, above / mass if mass > 0 else math.nan, mass)
+
+    def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
+        """Divide one weighted sum by the other with R other sets of weights, (n, R) -> (R,)."""
+        above, mass = self._sums(rows, weights)
+        return np.asarray(above / np.where(mass > 0, mass, math.nan))
 
     def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...] | None:  # noqa: ARG002
         """What is averaged among positives."""
@@ -703,46 +671,29 @@ class Ratio(Leaf):
         """Weights of the rows that count, (n,)."""
         return np.asarray(rows.weights * self.where.rows(rows.points))
 
-    def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
-        return h * rows.of(self) if self.among_positives else h
-
-    def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
-        """Divide one weighted sum by the other with R other sets of weights, (n, R) -> (R,)."""
-        g, h = self._terms(rows)
-        mass = self._below(rows, h) @ weights
-        return np.asarray((g * rows.of(self)) @ weights / np.where(mass > 0, mass, math.nan))
-
 
 @dataclass(frozen=True, eq=False)
-class RatioFit(LeafFit):
+class RatioFit:
     """A ratio as some rows have it."""
 
     ratio: Ratio
     value: float
     mass: float
 
-    def read(
-        self, points: Points, weights: FloatArray, first: int = 0
-    ) -> tuple[FloatArray, FloatArray]:
-        """Give g and h, (n,) each."""
-        return self.ratio.terms_of(points, weights, first)
-
-    def shares(
-        self, read: tuple[FloatArray, FloatArray], weights: FloatArray, stand_in: FloatArray
-    ) -> FloatArray:
+    def shares(self, points: Points, weights: FloatArray, stand_in: FloatArray) -> FloatArray:
         """Give what rows add to the numerator, less the ratio times what they add below, (n,)."""
-        g, h = read
+        g, h = self.ratio.terms_of(points, weights)
         below = h * stand_in if self.ratio.among_positives else h
         return weights * (g * stand_in - self.value * below) / (self.mass or math.nan)
 
-    def lean(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
-        """Give w (g - value h) among positives, else w g, (n,)."""
-        g, h = read
+    def lean(self, points: Points, weights: FloatArray, first: int = 0) -> FloatArray:
+        """Give w (g - value h) among positives, else w g: what stand-ins move, times mass, (n,)."""
+        g, h = self.ratio.terms_of(points, weights, first)
         return weights * (g - self.value * h) if self.ratio.among_positives else weights * g
 
-    def below(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
-        """Give w h among positives, else nothing, (n,)."""
-        _, h = read
+    def below(self, points: Points, weights: FloatArray) -> FloatArray:
+        """Give w h among positives, else nothing: what stand-ins add to mass, (n,)."""
+        _, h = self.ratio.terms_of(points, weights)
         return weights * h if self.ratio.among_positives else np.zeros(h.size)
 
 
@@ -794,8 +745,18 @@ def label_apart(where: Predicate, names: Sequence[str]) -> tuple[Any, Predicate]
     return None, where
 
 
-class Fixed(NumberNode, Task):
-    """A number in an expression of tasks."""
+@dataclass(frozen=True)
+class FixedNumber(Task, Quantity):
+    """A number, in an expression of tasks or the same for every row."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", checked_finite(self.value, "task"))
+
+    def __str__(self) -> str:
+        small = abs(self.value) < 1e15
+        return str(int(self.value)) if small and self.value == int(self.value) else repr(self.value)
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:  # noqa: ARG002
         """Itself: it has no leaves."""
@@ -805,9 +766,33 @@ class Fixed(NumberNode, Task):
         """The number."""
         return number(self.value)
 
+    def of(self, points: Points) -> FloatArray:
+        """Repeat the number, (n,)."""
+        return np.full(len(points), self.value)
 
-class Combined(TwoSides[Task], Task):
-    """Two tasks and an arithmetic sign."""
+
+@dataclass(frozen=True)
+class Combined(Task, Quantity):
+    """Two tasks, or two quantities, and the arithmetic sign between them."""
+
+    left: Any
+    sign: str
+    right: Any
+
+    def __post_init__(self) -> None:
+        self._refuse_depth()
+
+    def __str__(self) -> str:
+        left, right = (
+            f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
+            for part, second in ((self.left, False), (self.right, True))
+        )
+        return f"{left} {self.sign} {right}"
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """Both sides."""
+        return self.left, self.right
 
     def mapped(self, change: Callable[[Leaf], Task]) -> Task:
         """Both sides with other leaves."""
@@ -822,6 +807,21 @@ class Combined(TwoSides[Task], Task):
             self.left.joined(known, number), self.right.joined(known, number)
         )
         return both
+
+    def of(self, points: Points) -> FloatArray:
+        """Evaluate both sides and join them row by row, (n,)."""
+        with np.errstate(all="ignore"):
+            both = ARITHMETIC[self.sign](self.left.of(points), self.right.of(points))
+        return np.asarray(both, dtype=float)
+
+
+def needs_parentheses(sign: str, part: Node, *, second: bool) -> bool:
+    """Whether a part beside a sign is read as one only in parentheses."""
+    if not isinstance(part, Combined):
+        return False
+    own, inner = RANK[sign], RANK[part.sign]
+    from_right = sign == "**"
+    return inner < own or (inner == own and second != from_right)
 
 
 @dataclass(frozen=True)
@@ -875,7 +875,7 @@ def combined(left: object, sign: str, right: object) -> Task:
     parts: list[Task] = []
     for part in (left, right):
         if isinstance(part, Real) and not isinstance(part, bool):
-            parts.append(Fixed(checked_finite(part, "task")))
+            parts.append(FixedNumber(checked_finite(part, "task")))
         elif isinstance(part, Task):
             parts.append(part)
         else:

@@ -224,7 +224,7 @@ def as_tasks(tasks: object) -> list[Task]:
 
 
 def _as_quantity(quantity: object, name: str | None) -> Quantity:
-    if isinstance(quantity, Quantity):
+    if isinstance(quantity, Quantity) and not isinstance(quantity, Task):
         return quantity
     if isinstance(quantity, str):
         return Covariate(quantity)

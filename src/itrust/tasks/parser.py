@@ -71,14 +71,12 @@ from itrust.data import (
     shown_part,
 )
 from itrust.tasks.arithmetic import MAX_DEPTH
-from itrust.tasks.expressions import LABEL, Combined, Fixed, Ratio, Task
+from itrust.tasks.expressions import LABEL, Combined, FixedNumber, Ratio, Task
 from itrust.tasks.quantities import (
     FUNCTIONS,
     Covariate,
-    Formula,
     Function,
     Indicator,
-    NumberQuantity,
     Quantity,
 )
 from itrust.tasks.regressions import Coefficient
@@ -93,7 +91,6 @@ TOKENS = re.compile(TOKEN.pattern.replace("[-+*/()|,<>~]", r"[-+*/()|,<>~;:\[\]]
 BOOLEANS = ("true", "false")
 MOST_PARTS = MAX_DEPTH - 5  # a mean, a sign and a title may come around them
 
-Part = TypeVar("Part", Task, Quantity)
 Made = TypeVar("Made")
 
 
@@ -142,7 +139,7 @@ def parse_term(text: str) -> RegressionTerm:
     >>> str(parse_term('race["b"]')), str(parse_term("age:log(income)"))
     ('race["b"]', 'age:log(income)')
     """
-    reader = _TermParser(text)
+    reader = _Parser(text)
     found = reader.coefficient_term()
     if reader.peek is not None:
         reader.refuse(f"the term ends before {reader.ahead()}")
@@ -155,16 +152,12 @@ class _Parser(ConditionReader):
     WHOLE = "task"
     TOKENS = TOKENS
 
-    def _split(self, at: int) -> None:
-        super()._split(at)
-        if any(token.kind == "word" and token.text == "coef" for token in self.tokens):
-            return
-        for token in self.tokens:
-            if token.kind == "sign" and token.text in OF_REGRESSIONS:
-                self._refuse_character(token.at)
-
     def whole(self, title: str | None = None) -> Task:
-        task = self.task()
+        if not any(token.kind == "word" and token.text == "coef" for token in self.tokens):
+            for token in self.tokens:
+                if token.kind == "sign" and token.text in OF_REGRESSIONS:
+                    self._refuse_character(token.at)
+        task: Task = self.task()
         tolerance = self.tolerance() if self.accept("~") else None
         if self.peek is not None:
             self.refuse(f"the task ends before {self.ahead()}")
@@ -179,53 +172,48 @@ class _Parser(ConditionReader):
         self.position += 1
         return float(token.text)
 
-    def _arithmetic(
-        self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]
-    ) -> Part:
+    def _arithmetic(self, factor: Callable[[], Any]) -> Any:
         """Sums of products of factors, from left to right."""
-        left = self._product(factor, join)
+        left = self._product(factor)
         while sign := self.accept("+", "-"):
-            left = self._joined(join, left, sign, self._product(factor, join))
+            left = self._joined(left, sign, self._product(factor))
         return left
 
-    def _product(self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]) -> Part:
+    def _product(self, factor: Callable[[], Any]) -> Any:
         """Products of factors, from left to right."""
         left = factor()
         while sign := self.accept("*", "/"):
-            left = self._joined(join, left, sign, factor())
+            left = self._joined(left, sign, factor())
         return left
 
-    def _joined(
-        self, join: Callable[[Part, str, Part], Part], left: Part, sign: Token, right: Part
-    ) -> Part:
+    def _joined(self, left: Any, sign: Token, right: Any) -> Combined:
         """Two parts with a sign between them, which is pointed at where they are too many."""
         self._refuse_depth(max(left.depth, right.depth), sign)
-        return join(left, sign.text, right)
+        return Combined(left, sign.text, right)
 
     def _refuse_depth(self, depth: int, token: Token) -> None:
         if depth >= MOST_PARTS:
             self.refuse(f"more than {MOST_PARTS} parts lie within each other", token.at)
 
-    def task(self) -> Task:
-        return self._arithmetic(self.factor, Combined)
+    def task(self) -> Any:
+        return self._arithmetic(self.factor)
 
-    def factor(self) -> Task:
+    def factor(self) -> Any:
         def negative() -> Task:
             inner = self.factor()
-            if isinstance(inner, Fixed):
-                return Fixed(-inner.value)
-            return Combined(Fixed(0.0), "-", inner)
+            if isinstance(inner, FixedNumber):
+                return FixedNumber(-inner.value)
+            return Combined(FixedNumber(0.0), "-", inner)
 
-        return self._smallest("task", self.task, Fixed, negative, self.call)
+        return self._smallest("task", self.task, negative, self.call)
 
     def _smallest(
         self,
         word: str,
-        whole: Callable[[], Part],
-        number: Callable[[float], Part],
-        negative: Callable[[], Part],
-        other: Callable[[], Part],
-    ) -> Part:
+        whole: Callable[[], Any],
+        negative: Callable[[], Any],
+        other: Callable[[], Any],
+    ) -> Any:
         """What signs stand between: a negative, parentheses, a number, or something else."""
         with self.deeper():
             if self.accept("-"):
@@ -235,7 +223,7 @@ class _Parser(ConditionReader):
             token = self.peek
             if token is not None and token.kind == "number":
                 self.position += 1
-                return number(float(token.text))
+                return FixedNumber(float(token.text))
             return other()
 
     def call(self) -> Task:
@@ -340,7 +328,7 @@ class _Parser(ConditionReader):
         """One or two parts; levels stand in brackets."""
         return self._term(self.coefficient_part)
 
-    def coefficient_part(self) -> Quantity:
+    def coefficient_part(self) -> Any:
         following = self.tokens[self.position + 1 : self.position + 2]
         if following and following[0].text == "[":
             name = self.covariate()
@@ -353,7 +341,7 @@ class _Parser(ConditionReader):
     def term(self, references: dict[str, Any]) -> RegressionTerm:
         """A term of a regression; a category may name the level that others are compared with."""
 
-        def part() -> Quantity:
+        def part() -> Any:
             found = self.product()
             sign = self.accept("against")
             if sign is not None:
@@ -366,7 +354,7 @@ class _Parser(ConditionReader):
 
         return self._term(part)
 
-    def _term(self, part: Callable[[], Quantity]) -> RegressionTerm:
+    def _term(self, part: Callable[[], Any]) -> RegressionTerm:
         first = self.peek
         factors = [part()]
         while self.accept(":"):
@@ -374,9 +362,9 @@ class _Parser(ConditionReader):
         at = self.end if first is None else first.at
         return self._made(at, RegressionTerm, tuple(factors))
 
-    def product(self) -> Quantity:
+    def product(self) -> Any:
         """A quantity without sums, which would stand in parentheses."""
-        return self._product(self.quantity_factor, Formula)
+        return self._product(self.quantity_factor)
 
     def given(self) -> Predicate:
         if not self.accept("|"):
@@ -387,22 +375,21 @@ class _Parser(ConditionReader):
             self.refuse(f"expected a covariate, not {self.ahead()} (for a class: {class_named})")
         return self.condition()
 
-    def quantity(self) -> Quantity:
-        return self._arithmetic(self.quantity_factor, Formula)
+    def quantity(self) -> Any:
+        return self._arithmetic(self.quantity_factor)
 
-    def quantity_factor(self) -> Quantity:
-        base = self.quantity_base()
+    def quantity_factor(self) -> Any:
+        base = self._smallest(
+            "formula",
+            self.quantity,
+            lambda: Combined(FixedNumber(0.0), "-", self.quantity_factor()),
+            self.function,
+        )
         sign = self.accept("**")
         if sign is None:
             return base
         with self.deeper():
-            return self._joined(Formula, base, sign, self.quantity_factor())
-
-    def quantity_base(self) -> Quantity:
-        def negative() -> Quantity:
-            return Formula(NumberQuantity(0.0), "-", self.quantity_factor())
-
-        return self._smallest("formula", self.quantity, NumberQuantity, negative, self.function)
+            return self._joined(base, sign, self.quantity_factor())
 
     def function(self) -> Quantity:
         """A function of a quantity, or a covariate, which may be called like a function."""
@@ -415,12 +402,3 @@ class _Parser(ConditionReader):
         self.expect(")", f"to close {token.text}(")
         self._refuse_depth(inside.depth, token)
         return Function(token.text, inside)
-
-
-class _TermParser(_Parser):
-    """Terms by themselves."""
-
-    WHOLE = "term"
-
-    def _split(self, at: int) -> None:
-        ConditionReader._split(self, at)

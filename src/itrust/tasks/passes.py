@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, InputError, IntArray
+from itrust._core import FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Missing, Points, Rows
 from itrust.engines import Additive, Work, rowwise_work
@@ -55,10 +55,11 @@ from itrust.tasks.uncertainty import (
     FEW_LABELS,
     MIN_RANKED,
     GroupLaw,
-    LawSums,
     followed,
+    group_law,
     is_rate,
     kish_of,
+    law_sums,
 )
 from itrust.terms import RegressionRows, RegressionSums, is_flat
 
@@ -71,15 +72,19 @@ SETTLED = 1e-7  # steps converge quadratically: after such a one, nothing is lef
 
 @dataclass(frozen=True, eq=False)
 class SumsByKey(Additive):
-    """Sums of many things; what a part of the rows lacks counts nothing there."""
+    """Sums of many things; what a part of the rows lacks counts nothing there.
+
+    Of some things the largest value counts (`most`).
+    """
 
     of: Mapping[Any, Any]
+    most: Any = -math.inf
 
     def __add__(self, other: Self) -> Self:
         total = dict(self.of)
         for key, own in other.of.items():
             total[key] = total[key] + own if key in total else own
-        return type(self)(total)
+        return type(self)(total, np.maximum(self.most, other.most))
 
 
 def summed(redraws: Redraws, function: Callable[..., Any], *given: Any) -> Any:
@@ -257,89 +262,34 @@ def _start(redraws: Redraws, frame: Frame, kind: str) -> FloatArray:
 # --- ratios and laws ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class RatioTotals(Additive):
-    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0.
-
-    `groups` has for every task the weights, their squares, positives and rows by which of its
-    leaves count them.
-    """
-
-    above_y: FloatArray
-    above_p: FloatArray
-    mass: FloatArray
-    mass_y: FloatArray
-    mass_p: FloatArray
-    ones2: FloatArray
-    zeros2: FloatArray
-    low: FloatArray
-    high: FloatArray
-    groups: tuple[SumsByKey, ...]
-    missing: IntArray
-
-    def __add__(self, other: Self) -> Self:
-        total = self._sum(other, in_place=False)
-        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return replace(total, low=low, high=high)
-
-    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> dict[Leaf, LeafFit]:
-        """The leaves with labels ("y"), or with probabilities ("p"); NaN over nothing."""
-        above, mass = (self.above_y, self.mass_y) if kind == "y" else (self.above_p, self.mass_p)
-        return fits_of(leaves, above, mass, self.mass, solutions, kind)
-
-
-def fits_of(
-    leaves: Sequence[Leaf],
-    above: FloatArray,
-    positive: FloatArray,
-    everyone: FloatArray,
-    solutions: Solutions,
-    kind: str,
-) -> dict[Leaf, LeafFit]:
-    """Ratios from their numerators and denominators, (k,) each, and coefficients as solved."""
-    fits: dict[Leaf, LeafFit] = {}
-    for leaf, up, ones, rows in zip(leaves, above, positive, everyone, strict=True):
-        if isinstance(leaf, Coefficient):
-            fits[leaf] = solutions.fit(leaf, kind)
-        elif isinstance(leaf, Ratio):
-            down = float(ones if leaf.among_positives else rows)
-            fits[leaf] = RatioFit(leaf, float(up / down) if down > 0 else math.nan, down)
-    return fits
-
-
 def _totalled(
     leaves: Sequence[Leaf],
     names: Sequence[str],
     tasks: Sequence[list[int]],  # which of the leaves each task is made of
     chunk: Rows,
     w: FloatArray,
-) -> RatioTotals:
-    """The first pass: numerators and denominators."""
-    y, p = chunk.y, chunk.p
+) -> SumsByKey:
+    """The first pass: numerators and denominators of k leaves; g of coefficients is 0.
+
+    By a task and by which of its leaves count them: weights, their squares, positives and rows.
+    """
     terms = [leaf.terms_of(chunk.points, w, chunk.first) for leaf in leaves]
     g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
-    ones, zeros = w * h * y, w * h * (1 - y)
-    inside = h > 0
-    return RatioTotals(
-        above_y=(w * y * g).sum(axis=1),
-        above_p=(w * p * g).sum(axis=1),
-        mass=(w * h).sum(axis=1),
-        mass_y=ones.sum(axis=1),
-        mass_p=(w * h * p).sum(axis=1),
-        ones2=np.square(ones).sum(axis=1),
-        zeros2=np.square(zeros).sum(axis=1),
-        low=np.where(inside, g, np.inf).min(axis=1),
-        high=np.where(inside, g, -np.inf).max(axis=1),
-        groups=tuple(_by_pattern(inside[own], w, y) for own in tasks),
-        missing=np.array([int(Missing(name).rows(chunk.points).sum()) for name in names]),
-    )
-
-
-def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> SumsByKey:
-    """Totals of some rows by which of a task's leaves count them, as `RatioTotals.groups`."""
-    keys, code = np.unique(pattern(inside), return_inverse=True)
-    sums = [np.bincount(code, own) for own in (w, w**2, w * y, np.ones(w.size))]
-    return SumsByKey(dict(zip(keys.tolist(), np.transpose(sums), strict=True)))
+    labels = np.array([chunk.y, chunk.p, np.ones(w.size)])
+    mass, inside = w * h, h > 0
+    sums: dict[Any, Any] = {
+        "above": (w * labels[:2]) @ g.T,  # with labels and with probabilities
+        "mass": labels @ mass.T,  # with these, and of all rows
+        "squares": np.array([chunk.y, 1 - chunk.y]) @ np.square(mass).T,
+    }
+    for name in names:
+        sums["missing", name] = int(Missing(name).rows(chunk.points).sum())
+    for number, own in enumerate(tasks):
+        keys, code = np.unique(pattern(inside[own]), return_inverse=True)
+        totals = [np.bincount(code, one) for one in (w, w**2, w * chunk.y, np.ones(w.size))]
+        for key, total in zip(keys.tolist(), np.transpose(totals), strict=True):
+            sums[number, key] = total
+    return SumsByKey(sums, np.array([np.where(inside, x, -np.inf).max(axis=1) for x in (-g, g)]))
 
 
 def pattern(inside: Any) -> IntArray:
@@ -348,21 +298,19 @@ def pattern(inside: Any) -> IntArray:
     return np.asarray(bits @ np.asarray(inside, dtype=np.int64))
 
 
-@dataclass(frozen=True, eq=False)
-class StreamedLaw:
-    """What labels could have been, for every group of rows that some leaves tell apart."""
+# What labels could have been, for every group of rows that some leaves tell apart.
+StreamedLaw = tuple[Sequence[Leaf], Mapping[int, GroupLaw]]
 
-    leaves: tuple[Leaf, ...]
-    laws: Mapping[int, GroupLaw]
 
-    def q(self, points: Points, w: FloatArray) -> FloatArray:
-        """Probabilities of some rows, (n,)."""
-        code, q = pattern([leaf.inside_of(points, w) for leaf in self.leaves]), np.array(points.p)
-        for key in np.unique(code).tolist():
-            if key in self.laws:
-                rows = np.flatnonzero(code == key)
-                q[rows] = self.laws[key].q(points.take(rows))
-        return q
+def _probabilities(law: StreamedLaw, points: Points, w: FloatArray) -> FloatArray:
+    """Probabilities of some rows by a law, (n,)."""
+    leaves, laws = law
+    code, q = pattern([leaf.inside_of(points, w) for leaf in leaves]), np.array(points.p)
+    for key in np.unique(code).tolist():
+        if key in laws:
+            rows = np.flatnonzero(code == key)
+            q[rows] = laws[key](points.take(rows))
+    return q
 
 
 def _law(
@@ -374,16 +322,13 @@ def _law(
     for key, totals in groups.items():
         here = [leaf for k, leaf in enumerate(leaves) if (key >> k) & 1]
         rows = np.flatnonzero(code == key)
-        ranked = rows if rows.size >= MIN_RANKED else np.arange(sample.n)
-        ones = int(sample.y[rows].sum())
+        points, y = sample.points.take(rows), sample.y[rows]
+        ranked = points if rows.size >= MIN_RANKED else sample.points
         quantities: tuple[Quantity, ...] = ()
-        if min(ones, rows.size - ones) >= MIN_LABELS:
+        if min(y.sum(), rows.size - y.sum()) >= MIN_LABELS:
             quantities = followed(here, [solutions.tilts(leaf) for leaf in here])
-        law = GroupLaw.of(quantities, totals, sample.points.take(ranked))
-        if rows.size:
-            law = law.fitted(sample.y[rows], sample.points.take(rows), w[rows])
-        laws[key] = law
-    return StreamedLaw(leaves, laws)
+        laws[key] = group_law(quantities, totals, ranked, y, points, w[rows])
+    return leaves, laws
 
 
 def _expected(
@@ -396,12 +341,11 @@ def _expected(
     """Sums that give every task by its law; and what carries coefficients."""
     terms = [leaf.terms_of(chunk.points, w) for leaf in leaves]
     g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
-    q = np.array([law.q(chunk.points, w) for law in laws])
+    q = np.array([_probabilities(law, chunk.points, w) for law in laws])
     moved = np.zeros((len(leaves), w.size))
     for k, leaf in enumerate(leaves):
         if isinstance(leaf, Coefficient):
-            fit = predicted[leaf]
-            moved[k] = np.abs(fit.lean(fit.read(chunk.points, w), w))
+            moved[k] = np.abs(predicted[leaf].lean(chunk.points, w))
     powers = [own @ kind for kind in (chunk.y, 1 - chunk.y) for own in (moved, moved**2)]
     sums = {"above": (w * q) @ g.T, "below": (w * q) @ h.T, "carried": np.array(powers)}
     return SumsByKey(sums)
@@ -411,62 +355,80 @@ def _expected(
 class TaskPass:
     """Tasks on rows that are not all at hand: what the first passes over them tell."""
 
+    redraws: Redraws
     tasks: tuple[Task, ...]
     leaves: tuple[Leaf, ...]
-    totals: RatioTotals
-    laws: tuple[StreamedLaw, ...]
-    expected: Mapping[str, FloatArray]
+    totals: SumsByKey
     solutions: Solutions
-    missing: Mapping[str, int]
-    unit: float
+    laws: tuple[StreamedLaw, ...]
 
     @classmethod
     def of(cls, redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
-        """Make the first passes over the rows: totals, laws, and the estimates by these."""
+        """Make the first passes over the rows: totals and laws."""
         leaves = leaves_of(tasks)
         names = tuple(sorted({name for task in tasks for name in task.names}))
         own = tuple(_places_of(task, leaves) for task in tasks)
-        totals: RatioTotals = summed(redraws, _totalled, leaves, names, own)
-        for leaf, mass in zip(leaves, totals.mass, strict=True):
+        totals: SumsByKey = summed(redraws, _totalled, leaves, names, own)
+        for leaf, mass in zip(leaves, totals.of["mass"][2], strict=True):
             if not mass > 0:
                 raise leaf.without_rows()
         solutions = Solutions.of(redraws, leaves)
         laws = tuple(
-            _law(redraws, task, groups.of, solutions)
-            for task, groups in zip(tasks, totals.groups, strict=True)
+            _law(
+                redraws,
+                task,
+                {key[1]: own for key, own in totals.of.items() if key[0] == number},
+                solutions,
+            )
+            for number, task in enumerate(tasks)
         )
-        predicted = totals.fits(leaves, solutions, "p")
-        expected = summed(redraws, _expected, leaves, laws, predicted).of
-        missing = dict(zip(names, totals.missing.tolist(), strict=True))
-        unit = redraws.survey.unit
-        return cls(tuple(tasks), leaves, totals, laws, expected, solutions, missing, unit)
+        return cls(redraws, tuple(tasks), leaves, totals, solutions, laws)
+
+    @cached_property
+    def expected(self) -> Mapping[str, FloatArray]:
+        """One more pass: sums that give every task by its law, and what carries coefficients."""
+        function = _expected, self.leaves, self.laws, self.fits("p")
+        sums: SumsByKey = summed(self.redraws, *function)
+        return sums.of
 
     def fits(self, kind: str) -> dict[Leaf, LeafFit]:
         """The leaves with labels ("y") or with probabilities ("p")."""
-        return self.totals.fits(self.leaves, self.solutions, kind)
+        row = "yp".index(kind)
+        return self._fits(self.totals.of["above"][row], self.totals.of["mass"][row], kind)
+
+    def _fits(self, above: FloatArray, positive: FloatArray, kind: str) -> dict[Leaf, LeafFit]:
+        """Ratios from their sums, (k,) each, NaN over nothing; and coefficients as solved."""
+        fits: dict[Leaf, LeafFit] = {}
+        everyone = self.totals.of["mass"][2]
+        for leaf, up, ones, rows in zip(self.leaves, above, positive, everyone, strict=True):
+            if isinstance(leaf, Coefficient):
+                fits[leaf] = self.solutions.fit(leaf, kind)
+            elif isinstance(leaf, Ratio):
+                down = float(ones if leaf.among_positives else rows)
+                fits[leaf] = RatioFit(leaf, float(up / down) if down > 0 else math.nan, down)
+        return fits
 
     @cached_property
     def fitted(self) -> list[tuple[TaskFit, TaskFit, TaskFit]]:
-        """Every task with labels, with probabilities and by its law."""
-        labels, predicted = self.fits("y"), self.fits("p")
+        """Every task with labels, with probabilities and by its law.
+
+        Coefficients by the law are those of labels, which it smooths.
+        """
+        sums = zip(self.expected["above"], self.expected["below"], strict=True)
+        kinds = self.fits("y"), self.fits("p")
         return [
             (
-                TaskFit.of(task, labels),
-                TaskFit.of(task, predicted),
-                TaskFit.of(task, self._by_law(number)),
+                TaskFit.of(task, kinds[0]),
+                TaskFit.of(task, kinds[1]),
+                TaskFit.of(task, self._fits(*own, "y")),
             )
-            for number, task in enumerate(self.tasks)
+            for task, own in zip(self.tasks, sums, strict=True)
         ]
-
-    def _by_law(self, number: int) -> dict[Leaf, LeafFit]:
-        """The leaves by the law of a task; coefficients are those of labels, which it smooths."""
-        above, below = (self.expected[side][number] for side in ("above", "below"))
-        return fits_of(self.leaves, above, below, self.totals.mass, self.solutions, "y")
 
     @property
     def sharing(self) -> Work:
-        """What the main pass sums of the rows' shares in every task: `LawSums` by number."""
-        return rowwise_work(partial(_shares, self.fitted, self.laws), self.unit)
+        """What the main pass sums of the rows' shares in every task: `law_sums` by number."""
+        return rowwise_work(partial(_shares, self.fitted, self.laws), self.redraws.survey.unit)
 
     def few(self, task: Task) -> bool:
         """Whether so few labels carry a task that its interval is rough."""
@@ -474,10 +436,11 @@ class TaskPass:
 
     def _carriers(self, k: int) -> float:
         """How many equal labels would say as much as those that carry a leaf, of the rarer kind."""
-        totals, leaf = self.totals, self.leaves[k]
-        kinds = [kish_of(totals.mass_y[k], totals.ones2[k])]
+        leaf, (ones, _, rows) = self.leaves[k], self.totals.of["mass"][:, k]
+        squares = self.totals.of["squares"][:, k]
+        kinds = [kish_of(ones, squares[0])]
         if not leaf.among_positives:
-            kinds.append(kish_of(totals.mass[k] - totals.mass_y[k], totals.zeros2[k]))
+            kinds.append(kish_of(rows - ones, squares[1]))
         if isinstance(leaf, Coefficient):
             own = self.expected["carried"][:, k]
             kinds = [kind / leaf.labels_each for kind in kinds]
@@ -486,10 +449,9 @@ class TaskPass:
 
     def bounds(self, task: Task) -> Any:
         """What a task can be, whatever the labels are."""
-        ends = zip(self.leaves, self.totals.low, self.totals.high, strict=True)
-        return task.bounds_of(
-            {leaf: leaf.between(float(low), float(high)) for leaf, low, high in ends}
-        )
+        low, high = self.totals.most
+        ends = zip(self.leaves, (-low).tolist(), high.tolist(), strict=True)
+        return task.bounds_of({leaf: leaf.between(*own) for leaf, *own in ends})
 
     def smoothed_rate(self, number: int) -> float | None:
         """What a plain rate or share would be by the law; None for other tasks."""
@@ -502,18 +464,14 @@ def _shares(
     chunk: Rows,
     w: FloatArray,
 ) -> SumsByKey:
-    """Sums of powers of the rows' shares in every task; leaves read the rows once."""
-    fits = {leaf: fit for own, *_ in tasks for leaf, fit in zip(own.leaves, own.fits, strict=True)}
-    read = {leaf: fit.read(chunk.points, w) for leaf, fit in fits.items()}
+    """Sums of powers of the rows' shares in every task."""
     sums = {}
     for number, (fitted, law) in enumerate(zip(tasks, laws, strict=True)):
-        own, q = [read[leaf] for leaf in fitted[0].leaves], law.q(chunk.points, w)
-        labels, plug_in, expected = (
-            fit.shares(own, TaskRows(chunk.points, w, s))
-            for fit, s in zip(fitted, (chunk.y, chunk.p, q), strict=True)
-        )
-        lean = fitted[2].lean(own, w, (None,))
-        sums[number] = LawSums.of(labels - plug_in, expected - plug_in, lean, q[:, None])
+        q = _probabilities(law, chunk.points, w)
+        rows = [TaskRows(chunk.points, w, s) for s in (chunk.y, chunk.p, q)]
+        labels, plug_in, expected = (fit.shares(own) for fit, own in zip(fitted, rows, strict=True))
+        lean = fitted[2].lean(rows[2])
+        sums[number] = law_sums(labels - plug_in, expected - plug_in, lean, q[:, None])
     return SumsByKey(sums)
 
 

@@ -51,7 +51,7 @@ from itrust.data import (
 from itrust.engines import one_blas_thread
 from itrust.tasks.arithmetic import Bounds
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
-from itrust.tasks.collected import RefusedTask, TaskEstimates, collected
+from itrust.tasks.collected import RefusedTask, TaskEstimates, fewest_rows
 from itrust.tasks.estimated import (
     MAX_NEW,
     MAX_UNLIKE,
@@ -190,10 +190,6 @@ class Refusals:
         if self.found and len(self.found) == len(self.tasks):
             raise self.found[0]
 
-    def results(self) -> tuple[RefusedTask, ...]:
-        """Give the errors as results."""
-        return tuple(RefusedTask(self.tasks[k], self.found[k]) for k in sorted(self.found))
-
 
 def _estimates_of(
     tasks: Sequence[Task],
@@ -244,16 +240,16 @@ def _estimates_of(
             with refused.of(k):
                 estimates[k] = _estimate(task, labelled, mixed, None, notes, alpha)
     refused.raise_if_all()
-    given = sorted(estimates)
-    first = next(iter(places.values()))
-    kept = collected(
-        [replace(estimates[k], task=asked[k]) for k in given],
+    given, everyone = sorted(estimates), next(iter(places.values())).everyone
+    return TaskEstimates(
+        tuple(replace(estimates[k], task=tasks[k]) for k in given),
+        tuple(fewest_rows(asked[k], everyone) for k in given),
         labelled,
-        first.everyone,
+        min((estimates[k].resemblance for k in given), key=lambda one: one.pvalue),
+        tuple(column.name for column in labelled.columns),
         seed,
+        refused=tuple(RefusedTask(tasks[k], error) for k, error in sorted(refused.found.items())),
     )
-    told = tuple(replace(one, task=tasks[k]) for one, k in zip(kept.estimates, given, strict=True))
-    return replace(kept, estimates=told, refused=refused.results())
 
 
 def _refuse_other_classes(population: Any, labelled: Rows) -> None:
@@ -336,8 +332,8 @@ class EstimatePlace:
     @property
     def out(self) -> TaskRows:
         """The population with probabilities in place of labels."""
-        points, w = self.transport.compared.population, self.rows.weights
-        w = np.ones(len(points)) if w is None else w
+        compared = self.transport.compared
+        points, w = compared.population, compared.weights
         return TaskRows(points, w / w.mean(), points.p)
 
     @property
@@ -570,7 +566,8 @@ def _given(
     moved: TransportedValue | None, support: str, gaps: Sequence[Gap]
 ) -> tuple[TransportedValue | None, BestReason | None]:
     """The task carried over to the population, or why it is not given."""
-    if support == "refuse" and _is_unsupported(gaps):
+    new = [gap for gap in gaps if gap.side in ("level", "missing")]
+    if support == "refuse" and (shares_of(new) > MAX_NEW or shares_of(gaps) > MAX_UNLIKE):
         return None, BestReason.UNSUPPORTED
     if moved is None or moved.effective < MIN_EFFECTIVE:
         return None, BestReason.UNKNOWN
@@ -595,30 +592,20 @@ def _recommended(
         return None, BestReason.UNKNOWN
     if place.transport.selection is not None and carried is not None:
         return "transported", BestReason.KNOWN
-    sharp = _is_sharp(resembling, place)
+    # Whether the test of resemblance sees what would matter: many rows, each for itself.
+    (labelled, population), alone = resembling.tested, place.labelled.design.is_simple
+    sharp = (
+        alone
+        and place.labelled.weights is None
+        and place.rows.weights is None
+        and population >= 2 * labelled
+        and labelled >= ROWS_A_FEATURE * len(place.transport.compared.singles)
+    )
     if resembling.pvalue > LOOKS_RANDOM and sharp and refused is not BestReason.UNSUPPORTED:
         return "prediction_powered", BestReason.RANDOM
     if carried is not None:
         return "transported", BestReason.DIFFERENT if resembling.differs else BestReason.SELECTED
     return None, BestReason.UNKNOWN if refused is None else refused
-
-
-def _is_sharp(resembling: Resemblance, place: EstimatePlace) -> bool:
-    """Whether the test of resemblance sees what would matter: many rows, each for itself."""
-    labelled, population = resembling.tested
-    alone = place.labelled.design.is_simple and place.labelled.weights is None
-    return (
-        alone
-        and place.rows.weights is None
-        and population >= 2 * labelled
-        and labelled >= ROWS_A_FEATURE * len(place.transport.compared.singles)
-    )
-
-
-def _is_unsupported(gaps: Sequence[Gap]) -> bool:
-    """Whether so much is unlike every labelled row that no estimate is given."""
-    new = [gap for gap in gaps if gap.side in ("level", "missing")]
-    return shares_of(new) > MAX_NEW or shares_of(gaps) > MAX_UNLIKE
 
 
 def read_selection(selection: object, labelled: Rows) -> FloatArray | None:
@@ -657,7 +644,7 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
     """The number with probabilities in place of labels, and its standard error."""
     if totals is None:
         linear = task.linear(out)
-        return linear.value, spread(linear.influence)
+        return linear.value, spread(linear.slope)
     values = totals.values()
     joined = task.at(totals.ratios, values)
     return float(joined.value), totals.stderr(joined.slope, values)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray, InputError
 from itrust.data import Points, Predicate, column_of, quoted
-from itrust.tasks.arithmetic import ARITHMETIC, Node, NumberNode, TwoSides
+from itrust.tasks.arithmetic import Node
 
 FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
@@ -29,14 +28,6 @@ class Quantity(Node):
     @abstractmethod
     def of(self, points: Points) -> FloatArray:
         """Give the numbers."""
-
-
-class NumberQuantity(NumberNode, Quantity):
-    """The same number for every row."""
-
-    def of(self, points: Points) -> FloatArray:
-        """Repeat the number, (n,)."""
-        return np.full(len(points), self.value)
 
 
 @dataclass(frozen=True)
@@ -69,34 +60,18 @@ class Indicator(Quantity):
 
     where: Predicate
 
-    @cached_property
-    def depth(self) -> int:
-        """One more than that of the predicate."""
-        return 1 + self.where.depth
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The predicate."""
+        return (self.where,)
 
     def __str__(self) -> str:
         return self.where.formula
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Covariates that the predicate reads."""
-        return self.where.names
 
     def of(self, points: Points) -> FloatArray:
         """Mark the rows inside by 1, (n,)."""
         self.where.check(points)
         return self.where.rows(points).astype(float)
-
-
-class Formula(TwoSides[Quantity], Quantity):
-    """Two quantities and an arithmetic sign."""
-
-    def of(self, points: Points) -> FloatArray:
-        """Evaluate both sides and join them row by row, (n,)."""
-        with np.errstate(all="ignore"):
-            return np.asarray(
-                ARITHMETIC[self.sign](self.left.of(points), self.right.of(points)), dtype=float
-            )
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from itrust._core import FloatArray, InputError, IntArray, did_you_mean, listed
 from itrust.data import Level, Points, Predicate, Rows, Sample, quoted, written
 from itrust.tasks.arithmetic import Bounds
-from itrust.tasks.expressions import Leaf, LeafFit, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.quantities import Covariate, Quantity
 from itrust.tasks.terms import (
     IS_PREDICTION,
@@ -50,7 +49,7 @@ TELLS = 1e-4  # a column so much in another one, in standard deviations, is name
 
 
 @dataclass(frozen=True, eq=False)
-class CoefficientFit(LeafFit):
+class CoefficientFit:
     """A coefficient as some rows have it."""
 
     frame: Frame
@@ -68,30 +67,24 @@ class CoefficientFit(LeafFit):
         direction = np.asarray(np.linalg.solve(curve, contrast), dtype=float)
         return cls(frame, beta, direction, float(contrast @ beta))
 
-    def read(
-        self, points: Points, weights: FloatArray, first: int = 0
-    ) -> tuple[IntArray, FloatArray]:
-        """Give the rows that count, and a constant with their scaled columns."""
-        inside = np.asarray(self.frame.regression.where.rows(points) & (weights > 0))
-        rows = np.flatnonzero(inside)
-        return rows, self.frame.design(points, rows, first)
-
-    def shares(
-        self, read: tuple[IntArray, FloatArray], weights: FloatArray, stand_in: FloatArray
-    ) -> FloatArray:
+    def shares(self, points: Points, weights: FloatArray, stand_in: FloatArray) -> FloatArray:
         """Give w d'z (s - mean), 0 outside, (n,)."""
-        rows, design = read
+        rows, design = self.frame.rows_of(points, weights)
         found = np.zeros(weights.size)
         left = stand_in[rows] - self.frame.link.mean(design @ self.beta)
         found[rows] = weights[rows] * (design @ self.direction) * left
         return found
 
-    def lean(self, read: tuple[IntArray, FloatArray], weights: FloatArray) -> FloatArray:
+    def lean(self, points: Points, weights: FloatArray, first: int = 0) -> FloatArray:
         """Give w d'z, 0 outside, (n,)."""
-        rows, design = read
+        rows, design = self.frame.rows_of(points, weights, first)
         found = np.zeros(weights.size)
         found[rows] = weights[rows] * (design @ self.direction)
         return found
+
+    def below(self, points: Points, weights: FloatArray) -> FloatArray:  # noqa: ARG002
+        """Nothing: no stand-in moves what it is divided by."""
+        return np.zeros(weights.size)
 
 
 @dataclass(frozen=True)
@@ -116,15 +109,10 @@ class Coefficient(Leaf):
                 guess=did_you_mean(str(self.of), [str(term) for term in self.regression.terms]),
             )
 
-    @cached_property
-    def depth(self) -> int:
-        """One more than that of the regression."""
-        return 1 + self.regression.depth
-
     @property
-    def names(self) -> frozenset[str]:
-        """Covariates of the regression."""
-        return self.regression.names
+    def parts(self) -> tuple[Any, ...]:
+        """The regression."""
+        return (self.regression,)
 
     @property
     def where(self) -> Predicate:  # type: ignore[override]
@@ -145,10 +133,6 @@ class Coefficient(Leaf):
         explained = "" if self.label is None else f"{written(self.label)} ~ "
         return f"coef({explained}{1 if self.of is None else self.of} ; {self.regression})"
 
-    def with_label(self, label: Any) -> Coefficient:
-        """The same with another class."""
-        return replace(self, label=label)
-
     def predicates(self) -> Iterator[Predicate]:
         """Where rows count, and the levels that it names."""
         yield self.where
@@ -166,10 +150,6 @@ class Coefficient(Leaf):
     ) -> tuple[FloatArray, FloatArray]:
         """Nothing, and 1 for the rows that count, (n,) each."""
         return np.zeros(len(points)), self.inside_of(points, weights).astype(float)
-
-    def frame(self, rows: TaskRows) -> Frame:
-        """The columns of the regression on some rows, checked."""
-        return frame_of(self, rows)[0]
 
     def counts(self, points: Points, weights: FloatArray | None = None) -> dict[str, IntArray]:
         """How many of the rows that count have each level of its categories."""
@@ -189,6 +169,10 @@ class Coefficient(Leaf):
             for name, own in self.counts(points, weights).items()
             for k in np.flatnonzero(own)
         )
+
+    def parts_on(self, points: Points) -> Sequence[Predicate]:
+        """These levels as conditions."""
+        return [level.where for level in self.levels_on(points)]
 
     def position(self, columns: Sequence[RegressionTerm], points: Points) -> int | None:
         """Which of the columns it is of; None for the constant. Levels without one are refused."""
@@ -220,7 +204,7 @@ class Coefficient(Leaf):
     def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
         """Solve with R other sets of weights, (n, R) -> (R,); NaN where one has no solution."""
         fit = self.fit(rows)
-        at, design = fit.read(rows.points, rows.weights)
+        at, design = fit.frame.rows_of(rows.points, rows.weights)
         contrast = fit.frame.contrast(self.position(fit.frame.columns, rows.points))
         found = np.full(weights.shape[1], math.nan)
         for r in range(weights.shape[1]):
@@ -233,7 +217,7 @@ class Coefficient(Leaf):
     def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...]:
         """The columns of the regression."""
         assert rows is not None
-        return tuple(column.quantity for column in self.frame(rows).columns)
+        return tuple(column.quantity for column in frame_of(self, rows)[0].columns)
 
     def between(self, smallest: float, largest: float) -> Bounds:  # noqa: ARG002
         """Any number."""
@@ -241,8 +225,7 @@ class Coefficient(Leaf):
 
     def carrying(self, rows: TaskRows) -> FloatArray:
         """How far each row's label moves it, (n,)."""
-        fit = self.fit(rows)
-        return np.abs(fit.lean(fit.read(rows.points, rows.weights), rows.weights))
+        return np.abs(self.fit(rows).lean(rows.points, rows.weights))
 
     def check(self, sample: Sample) -> None:
         """Refuse predictions and labels as covariates, and too few rows or labels."""
@@ -468,15 +451,7 @@ def _tells(values: FloatArray, p: FloatArray) -> bool:
     """Whether values have the order of p, and are more than, say, years would be."""
     if np.unique(values).size <= min(MANY_VALUES, NEARLY_ALL * values.size):
         return False
-    return abs(_rank_correlation(values, p)) > SAME_ORDER
-
-
-def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
-    """Spearman's correlation; 0 where one is constant."""
-    ranks = np.array([_ranks(one), _ranks(other)])
-    centred = ranks - ranks.mean(axis=1, keepdims=True)
-    (a, c), (_, b) = centred @ centred.T
-    return float(c / np.sqrt(a * b)) if a * b > 0 else 0.0
+    return abs(float(np.corrcoef(_ranks(values), _ranks(p))[0, 1])) > SAME_ORDER
 
 
 def _ranks(values: FloatArray) -> FloatArray:
@@ -488,30 +463,16 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:
     """Refuse a regression with fewer rows or labels than its coefficients need."""
-    number = 1 + columns
-    told = {"task": coefficient, "number": number}
-    if ones + zeros < MIN_ROWS * number:
-        problem = "{task} has {number} coefficients and {rows} rows: it needs at least {least}"
-        raise InputError(
-            problem,
-            argument="tasks",
-            count=ones + zeros,
-            details={**told, "rows": ones + zeros, "least": MIN_ROWS * number},
-        )
-    if min(ones, zeros) < MIN_LABELS * number:
-        rare = "positives" if ones <= zeros else "rows that are not positive"
-        problem = "{task} has {number} coefficients and {rows} {rare}: it needs at least {least}"
-        raise InputError(
-            problem,
-            argument="tasks",
-            count=min(ones, zeros),
-            details={
-                **told,
-                "rows": min(ones, zeros),
-                "rare": rare,
-                "least": MIN_LABELS * number,
-            },
-        )
+    number, rarest = 1 + columns, min(ones, zeros)
+    rare = "positives" if ones <= zeros else "rows that are not positive"
+    for count, kind, each in ((ones + zeros, "rows", MIN_ROWS), (rarest, rare, MIN_LABELS)):
+        if count < each * number:
+            problem = (
+                "{task} has {number} coefficients and {rows} {rare}: it needs at least {least}"
+            )
+            told = {"task": coefficient, "number": number, "rows": count, "rare": kind}
+            told["least"] = each * number
+            raise InputError(problem, argument="tasks", count=count, details=told)
 
 
 def without_solution(

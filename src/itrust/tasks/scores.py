@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,37 +20,17 @@ from itrust._core import FloatArray, IntArray
 from itrust.bias import BEYOND_DOUBT
 from itrust.calibration import normal_score
 from itrust.data import Rows
-from itrust.engines import Additive, Drawn, Work
+from itrust.engines import Drawn, FunctionWork
 from itrust.tasks.arithmetic import Linearised
 from itrust.tasks.expressions import Leaf, LeafFit, Task, TaskRows, leaves_of
 
 TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell no skewness
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnSums(Additive):
-    """Sums over rows for k leaves, the data first, then every redraw."""
-
-    sums: FloatArray
-    squares: FloatArray
-    masses: FloatArray
-    expected: FloatArray
-    third: FloatArray
-
-    def without_data(self) -> Self:
-        """Leave the data out."""
-        return type(self)(
-            self.sums[:, 1:], self.squares[:, 1:], self.masses[:, 1:], self.expected, self.third
-        )
-
-    @classmethod
-    def joined(cls, batches: Sequence[DrawnSums]) -> DrawnSums:
-        """Put batches of draws side by side."""
-        sums, squares, masses = (
-            np.concatenate([getattr(batch, name) for batch in batches], axis=1)
-            for name in ("sums", "squares", "masses")
-        )
-        return cls(sums, squares, masses, batches[0].expected, batches[0].third)
+# Sums over rows for k leaves, the data first, then every redraw: those of residuals, of products of
+# pairs and of masses (2 k + k (k + 1) / 2, 1 + draws); products that redraws let expect (k, k); and
+# third moments of the tasks.
+DrawnSums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +78,15 @@ class TaskConstants:
         """Weights of the leaves in the linearised bias of every task, (tasks, k)."""
         return np.array([start.slope for start in self.starts]) / self.below
 
-    def work(self, unit: float, cells: float) -> TaskWork:
+    @cached_property
+    def outcomes(self) -> IntArray:
+        """The outcome of each leaf, (k,)."""
+        return np.array([self.classes.index(leaf.label) for leaf in self.leaves])
+
+    def work(self, unit: float, cells: float) -> FunctionWork:
         """Say what a pass over the rows adds up, for so many rows times draws."""
-        outcome = np.array([self.classes.index(leaf.label) for leaf in self.leaves])
         dtype = np.float32 if cells > self.MAX_IN_DOUBLE else np.float64
-        return TaskWork(self.fits, outcome, self.at_null, unit, dtype)
+        return FunctionWork(partial(_TaskPartial, self, dtype), unit, None)
 
     def scores(self, drawn: DrawnSums) -> FloatArray:
         """Bias of every task in its own standard errors, data first, (tasks, 1 + draws).
@@ -113,22 +97,24 @@ class TaskConstants:
         the null, so that tasks compare. Coefficients with labels are one of Newton's steps away
         from those with probabilities.
         """
-        k, columns = drawn.sums.shape
+        found, expected, third = drawn
+        k, columns = len(self.leaves), found.shape[1]
+        sums, pairs, masses = np.split(found, (k, len(found) - k))
         labelled = np.array([leaf.among_positives for leaf in self.leaves])[:, None]
-        mass = np.where(labelled & (drawn.masses > 0), drawn.masses, self.below[:, None])
+        mass = np.where(labelled & (masses > 0), masses, self.below[:, None])
         squares = np.empty((k, k, columns))
-        squares[np.triu_indices(k)] = drawn.squares
+        squares[np.triu_indices(k)] = pairs
         squares = np.where(np.tri(k, dtype=bool)[:, :, None], squares.transpose(1, 0, 2), squares)
-        leaves = self.plug_ins[:, None] + drawn.sums / mass
+        leaves = self.plug_ins[:, None] + sums / mass
         scores = np.zeros((len(self.tasks), columns))
         for number, task in enumerate(self.tasks):
             moved, start = task.at(self.leaves, leaves), self.starts[number]
             slope, own = moved.slope / mass, self.at_null[number]
             seen = np.einsum("jb,jlb,lb->b", slope, squares, slope)
-            null_variance = np.einsum("jb,jl,lb->b", slope, drawn.expected, slope)
-            second = float(own @ drawn.expected @ own)
+            null_variance = np.einsum("jb,jl,lb->b", slope, expected, slope)
+            second = float(own @ expected @ own)
             cubed = second**1.5 if second > 0 else 0.0
-            skewness = float(drawn.third[number]) / cubed if cubed > TINIEST else 0.0
+            skewness = float(third[number]) / cubed if cubed > TINIEST else 0.0
             scale = np.maximum(seen, null_variance)
             bias = np.nan_to_num(moved.value - start.value)
             known = scale > 0
@@ -140,39 +126,23 @@ class TaskConstants:
         return scores
 
 
-@dataclass(frozen=True, eq=False)
-class TaskWork(Work):
-    """What is summed over the data and all redraws, of all outcomes."""
-
-    fits: tuple[LeafFit, ...]
-    at: IntArray  # the outcome of each
-    at_null: FloatArray
-    unit: float
-    dtype: DTypeLike
-    outcome = None
-
-    def begin(self, chunk: Rows, weights: FloatArray, columns: int) -> _TaskPartial:
-        """Start on a chunk."""
-        return _TaskPartial(self, chunk, weights, columns)
-
-
 class _TaskPartial:
     """What one chunk contributes, being made: labels of each outcome add in turn."""
 
-    def __init__(self, work: TaskWork, chunk: Rows, w: FloatArray, columns: int) -> None:
-        at, k = work.at, len(work.fits)
-        read = [fit.read(chunk.points, w, chunk.first) for fit in work.fits]
-        pairs = list(zip(work.fits, read, strict=True))
-        self.work, self.at = work, at
-        self.lean = lean = np.array([fit.lean(own, w) for fit, own in pairs])
-        self.below = np.array([fit.below(own, w) for fit, own in pairs])
+    def __init__(
+        self, tasks: TaskConstants, dtype: DTypeLike, chunk: Rows, w: FloatArray, columns: int
+    ) -> None:
+        at, k = tasks.outcomes, len(tasks.fits)
+        self.at, self.dtype = at, dtype
+        self.lean = lean = np.array([fit.lean(chunk.points, w, chunk.first) for fit in tasks.fits])
+        self.below = np.array([fit.below(chunk.points, w) for fit in tasks.fits])
         p = self.p = chunk.predictions.T[at]  # (k, n): of the outcome of every leaf
         self.one, self.other = one, other = np.triu_indices(k)
-        self.products = lean[one] * lean[other]
+        self.pairs = lean[one] * lean[other]
         alone, together = (lean * (p * (1 - p))) @ lean.T, (lean * p) @ (lean * p).T
         self.expected = np.where(at[:, None] == at, alone, -together)
         used, q = np.unique(at), chunk.predictions
-        moved = {c: work.at_null @ (lean * (at == c)[:, None]) for c in used}
+        moved = {c: tasks.at_null @ (lean * (at == c)[:, None]) for c in used}
         mean = np.asarray(sum(q[:, c] * moved[c] for c in used))
         rest = np.maximum(1 - q[:, used].sum(axis=1), 0.0)
         third = np.asarray(sum((moved[c] - mean) ** 3 @ q[:, c] for c in used))
@@ -180,37 +150,26 @@ class _TaskPartial:
         common = [-(lean * p).sum(axis=1), together[one, other], np.zeros(k)]
         self.found = np.repeat(np.concatenate(common)[:, None], columns, axis=1)
 
-    def of(self, outcome: int, rows: Rows) -> _OutcomePartial:  # noqa: ARG002
-        """What labels of one outcome are multiplied by.
+    def of(self, outcome: int, rows: Rows) -> _TaskPartial:  # noqa: ARG002
+        """Settle what labels of one outcome are multiplied by, until the next one.
 
         e = y - p, and e_c e_d for two classes or one, are linear in the labels, as a row has one
         class only; so one product does.
         """
         own, one, other = self.at == outcome, self.one, self.other
-        squares = np.zeros_like(self.products)
+        squares = np.zeros_like(self.pairs)
         both, here, there = own[one] & own[other], own[one] & ~own[other], own[other] & ~own[one]
-        squares[both] = self.products[both] * (1 - 2 * self.p[one[both]])
-        squares[here] = -self.products[here] * self.p[other[here]]
-        squares[there] = -self.products[there] * self.p[one[there]]
+        squares[both] = self.pairs[both] * (1 - 2 * self.p[one[both]])
+        squares[here] = -self.pairs[here] * self.p[other[here]]
+        squares[there] = -self.pairs[there] * self.p[one[there]]
         lean, below = (np.where(own[:, None], part, 0.0) for part in (self.lean, self.below))
-        stacked = np.concatenate([lean, squares, below])
-        return _OutcomePartial(self, stacked.astype(self.work.dtype))
-
-    def finished(self) -> DrawnSums:
-        """The sums of the chunk."""
-        k = len(self.work.fits)
-        sums, squares, masses = np.split(self.found, (k, len(self.found) - k))
-        return DrawnSums(sums, squares, masses, self.expected, self.third)
-
-
-@dataclass(frozen=True, eq=False)
-class _OutcomePartial:
-    """What labels of one outcome add to a chunk."""
-
-    partial: _TaskPartial
-    stacked: FloatArray
+        self.stacked = np.concatenate([lean, squares, below]).astype(self.dtype)
+        return self
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
-        labels = drawn.as_type(self.partial.work.dtype)
-        self.partial.found[:, drawn.columns] += self.stacked @ labels
+        self.found[:, drawn.columns] += self.stacked @ drawn.as_type(self.dtype)
+
+    def finished(self) -> DrawnSums:
+        """The sums of the chunk."""
+        return self.found, self.expected, self.third

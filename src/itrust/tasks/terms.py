@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -19,9 +18,9 @@ from itrust._core import (
     did_you_mean,
 )
 from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
-from itrust.tasks.arithmetic import Node, needs_parentheses
-from itrust.tasks.expressions import refuse_odd_values
-from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity
+from itrust.tasks.arithmetic import Node
+from itrust.tasks.expressions import Combined, needs_parentheses, refuse_odd_values
+from itrust.tasks.quantities import Covariate, Indicator, Quantity
 from itrust.terms import LINKS, Link
 
 MAX_COLUMNS = 200  # of a regression, levels counted
@@ -101,7 +100,7 @@ class RegressionTerm(Node):
         """The product, where no factor is a category."""
         if len(self.factors) == 1:
             return self.factors[0]
-        return Formula(self.factors[0], "*", self.factors[1])
+        return Combined(self.factors[0], "*", self.factors[1])
 
 
 def _in_term(factor: Quantity) -> str:
@@ -150,15 +149,10 @@ class Regression(Node):
         factors = [factor for term in self.terms for factor in term.factors]
         return list(dict.fromkeys(own.name for own in factors if isinstance(own, Covariate)))
 
-    @cached_property
-    def depth(self) -> int:
-        """One more than that of the terms, or of the predicate."""
-        return 1 + max([*(term.depth for term in self.terms), self.where.depth])
-
     @property
-    def names(self) -> frozenset[str]:
-        """Covariates of the terms and of the predicate."""
-        return frozenset[str]().union(*(term.names for term in self.terms)) | self.where.names
+    def parts(self) -> tuple[Any, ...]:
+        """The terms and the predicate."""
+        return *self.terms, self.where
 
     def __str__(self) -> str:
         left = dict(self.references)
@@ -202,10 +196,12 @@ class Frame:
         scaled = (self.values(points, rows, first) - self.centre) / self.scale
         return np.concatenate([np.ones((rows.size, 1)), scaled], axis=1)
 
-    def rows_of(self, points: Points, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    def rows_of(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[IntArray, FloatArray]:
         """The rows that count, and their design."""
         rows = np.flatnonzero(self.regression.where.rows(points) & (weights > 0))
-        return rows, self.design(points, rows)
+        return rows, self.design(points, rows, first)
 
     def contrast(self, position: int | None) -> FloatArray:
         """What a coefficient is of the scaled ones, (1 + k,); None is the constant."""

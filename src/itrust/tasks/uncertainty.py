@@ -10,8 +10,9 @@ under it while labels are few.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from scipy.special import expit, logit, ndtri
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, Points, Rows, Sample, design_variance, variance_units
-from itrust.engines import Additive
 from itrust.tasks.arithmetic import Bounds, Linearised
 from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows, leaves_of, reestimated
 from itrust.tasks.outcomes import classes_of, outcome_of
@@ -55,46 +55,10 @@ class Uncertainty:
         """Add an independent error that many rows carry."""
         return replace(self, stderr=math.hypot(self.stderr, stderr))
 
-    def quantile(self, alpha: float) -> float:
-        """How many standard errors an interval reaches to either side."""
-        return float(student_quantile(alpha / 2, self.freedom))
-
     def interval(self, value: float, alpha: float) -> tuple[float, float]:
         """Give the symmetric interval around a value."""
-        reach = self.quantile(alpha) * self.stderr
+        reach = float(student_quantile(alpha / 2, self.freedom)) * self.stderr
         return value - reach, value + reach
-
-    def rate_interval(self, value: float, smoothed: float, alpha: float) -> tuple[float, float]:
-        """Give the score-type interval of a rate, within [0, 1].
-
-        The standard error at the smoothed rate says how many independent rows the estimate is
-        worth; the interval is Agresti and Coull's for so many: around Wilson's centre, with the
-        variance there. It contains Wilson's.
-        """
-        if not self.stderr > 0:  # nothing says how far it may be off
-            return 0.0, 1.0
-        quantile = float(student_quantile(alpha / 2, max(self.units - 1, 1)))
-        return self._rate_ends(value, smoothed, quantile)
-
-    def _rate_ends(self, value: float, smoothed: float, quantile: float) -> tuple[float, float]:
-        size, square = smoothed * (1 - smoothed) / self.stderr**2, quantile**2
-        if not size + square > 0:
-            return 0.0, 1.0
-        centre = (size * min(max(value, 0.0), 1.0) + square / 2) / (size + square)
-        reach = math.sqrt(square * centre * (1 - centre) / (size + square))
-        return max(centre - reach, 0.0), min(centre + reach, 1.0)
-
-    def rate_pvalue(self, value: float, smoothed: float, point: float) -> float:
-        """P-value of "the rate is this point", the smallest alpha whose interval excludes it."""
-        too_small, enough = 0.0, LARGEST_QUANTILE  # whose interval excludes and holds the point
-        for _ in range(BISECTIONS):
-            middle = (too_small + enough) / 2
-            lower, upper = self._rate_ends(value, smoothed, middle)
-            if lower <= point <= upper:
-                enough = middle
-            else:
-                too_small = middle
-        return 2 * float(student_tail(too_small, max(self.units - 1, 1)))
 
     def pvalue(self, value: float, others: int = 1) -> float:
         """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it."""
@@ -103,58 +67,48 @@ class Uncertainty:
         return min(1.0, others * 2 * float(student_tail(abs(value) / self.stderr, self.freedom)))
 
 
-@dataclass(frozen=True, eq=False)
-class LawSums(Additive):
-    """Sums over independent rows that tell how uncertain a number is."""
+def law_sums(
+    shares: FloatArray, expected: FloatArray, leaning: FloatArray, q: FloatArray
+) -> FloatArray:
+    """Sums over independent rows that tell how uncertain a number is, (6,).
 
-    own: float
-    own2: float
-    law: float
-    units: float
-    second: float
-    fourth: float
+    Labels follow `q` and move the number by `leaning`, (n, C). Sums are those of squares of the
+    shares and of their squares; the law's variance, and how many rows have some; and the second and
+    the fourth moments of what a row adds.
+    """
+    own, lean = np.square(shares), leaning * q
+    # Each class alone, less what classes of one row take from each other.
+    others = lean.sum(axis=1, keepdims=True) - lean
+    moved = np.square(leaning) * q * (1 - q) - lean * others
+    law = np.square(expected) + np.maximum(moved.sum(axis=1), 0.0)
+    # What the row adds if it has a class, or none of these.
+    one = np.square(expected[:, None] + (leaning * (1 - q) - others))
+    none = np.square(expected - lean.sum(axis=1))
+    rest = np.maximum(1 - q.sum(axis=1), 0.0)
+    second = (q * one).sum() + rest @ none
+    fourth = (q * np.square(one)).sum() + rest @ np.square(none)
+    squares = own.sum(), np.square(own).sum()
+    return np.array([*squares, law.sum(), np.count_nonzero(law), second, fourth])
 
-    @classmethod
-    def of(
-        cls, shares: FloatArray, expected: FloatArray, leaning: FloatArray, q: FloatArray
-    ) -> LawSums:
-        """Sum over some rows, whose labels follow `q` and move the number by `leaning`, (n, C)."""
-        own, lean = np.square(shares), leaning * q
-        # Each class alone, less what classes of one row take from each other.
-        others = lean.sum(axis=1, keepdims=True) - lean
-        moved = np.square(leaning) * q * (1 - q) - lean * others
-        law = np.square(expected) + np.maximum(moved.sum(axis=1), 0.0)
-        # What the row adds if it has a class, or none of these.
-        one = np.square(expected[:, None] + (leaning * (1 - q) - others))
-        none = np.square(expected - lean.sum(axis=1))
-        rest = np.maximum(1 - q.sum(axis=1), 0.0)
-        return cls(
-            own=float(own.sum()),
-            own2=float(np.square(own).sum()),
-            law=float(law.sum()),
-            units=float(np.count_nonzero(law)),
-            second=float((q * one).sum() + rest @ none),
-            fourth=float((q * np.square(one)).sum() + rest @ np.square(none)),
-        )
 
-    def uncertainty(self) -> Uncertainty:
-        """Join what rows show of themselves with what the law says."""
-        if not math.isfinite(self.own):
-            return Uncertainty(math.nan, 1.0, 1.0)
-        floor, units = self.law, self.units
-        if not floor > 0:
-            return Uncertainty(0.0, 1.0, 1.0)
-        seen = self.own * units / max(units - 1, 1.0)
-        carried = _carriers(self.own, self.own2)
-        if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
-            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), units)
-        # Rows that look alike may hide that few events carry the number: what the law says counts.
-        carried = min(carried, _carriers(self.second, self.fourth))
-        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
-        worth = WORTH_ABOVE if floor > seen else WORTH
-        joined = (freedom * seen + worth * floor) / (freedom + worth)
-        enough = min(freedom + WORTH, max(units - 1, 1.0))
-        return Uncertainty(math.sqrt(joined), enough, units)
+def joined_uncertainty(sums: FloatArray) -> Uncertainty:
+    """Join what rows show of themselves with what the law says, as `law_sums` has it."""
+    own, own2, floor, units, second, fourth = sums.tolist()
+    if not math.isfinite(own):
+        return Uncertainty(math.nan, 1.0, 1.0)
+    if not floor > 0:
+        return Uncertainty(0.0, 1.0, 1.0)
+    seen = own * units / max(units - 1, 1.0)
+    carried = _carriers(own, own2)
+    if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
+        return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), units)
+    # Rows that look alike may hide that few events carry the number: what the law says counts.
+    carried = min(carried, _carriers(second, fourth))
+    freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
+    worth = WORTH_ABOVE if floor > seen else WORTH
+    joined = (freedom * seen + worth * floor) / (freedom + worth)
+    enough = min(freedom + WORTH, max(units - 1, 1.0))
+    return Uncertainty(math.sqrt(joined), enough, units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +168,7 @@ class LabelLaw:
             y, w = sample.y[rows], sample.weights_or_ones[rows]
             points = replace(sample.points.take(rows), p=p[rows])
             totals = np.array([w.sum(), w @ w, w @ y, w.size])
-            q[rows] = GroupLaw.of(read, totals, points).fitted(y, points, w).q(points)
+            q[rows] = group_law(read, totals, points, y, points, w)(points)
         unit = variance_units(sample.design)
         alike = _alike(sample.y - q, np.sqrt(q * (1 - q)), unit)
         law = cls(q, sample.design, unit, alike)
@@ -266,7 +220,7 @@ class LabelLaw:
         leaning = leaning.reshape(self.q.shape)
         if not self.design.is_simple:
             return self._by_design(shares, expected, leaning, moves)
-        return LawSums.of(shares, expected, leaning, self.q).uncertainty()
+        return joined_uncertainty(law_sums(shares, expected, leaning, self.q))
 
     @property
     def _spread(self) -> FloatArray:
@@ -353,63 +307,55 @@ def _groups(inside: Sequence[BoolArray], n: int) -> IntArray:
     return group
 
 
-@dataclass(frozen=True, eq=False)
-class GroupLaw:
+GroupLaw = Callable[[Points], FloatArray]  # probabilities of some rows, (n,)
+
+
+def group_law(
+    quantities: tuple[Quantity, ...],
+    totals: FloatArray,
+    ranked: Points,
+    y: FloatArray,
+    points: Points,
+    w: FloatArray,
+) -> GroupLaw:
     """The smoothed law of labels among rows that the same leaves count.
 
     Log odds are shifted to the mean of labels with two rows of either kind added; or, where
     quantities are followed, by a constant and by normal scores of these, with a small penalty.
     Probabilities that know nothing of a quantity would understate how much it varies among
-    positives.
+    positives. The law is fitted to rows at hand; totals of all are weights, their squares,
+    positives and rows, and normal scores are those of the rows that are `ranked`.
     """
-
-    target: float | None  # None: labels themselves
-    quantities: tuple[Quantity, ...]
-    ranks: tuple[tuple[FloatArray, FloatArray], ...]  # of each its values and their normal scores
-    beta: FloatArray
-    mean_weight: float
-
-    @classmethod
-    def of(cls, quantities: tuple[Quantity, ...], totals: FloatArray, ranked: Points) -> GroupLaw:
-        """Begin with no shift; totals are weights, their squares, positives and rows."""
-        mass, mass2, mass_y, count = totals.tolist()
-        quantities = quantities if 0 < mass_y < mass else ()
-        ranks = tuple(_normal_scores(quantity.of(ranked)) for quantity in quantities)
-        target = None
+    mass, mass2, mass_y, count = totals.tolist()
+    quantities = quantities if 0 < mass_y < mass else ()
+    ranks = tuple(_normal_scores(quantity.of(ranked)) for quantity in quantities)
+    penalty = np.array([0.0, *(PENALTY for _ in quantities)])
+    beta = np.zeros(penalty.size)
+    if mass > 0 and y.size:
         if not quantities:
-            size = mass**2 / mass2 if mass > 0 else 0.0
-            rate = mass_y / mass if mass > 0 else 0.0
-            target = (size * rate + ADDED) / (size + 2 * ADDED)
-        beta = np.zeros(1 + len(quantities))
-        return cls(target, quantities, ranks, beta, mass / max(count, 1.0))
-
-    def design(self, points: Points) -> FloatArray:
-        """A constant and the scores of some rows, (n, 1 + quantities)."""
-        scores = [
-            np.interp(quantity.of(points), *ranks)
-            for quantity, ranks in zip(self.quantities, self.ranks, strict=True)
-        ]
-        return np.column_stack([np.ones(len(points)), *scores])
-
-    def rows(self, y: FloatArray, points: Points, w: FloatArray) -> RegressionRows:
-        """Some rows of the regression that shifts log odds."""
-        s = y if self.target is None else np.full(y.size, self.target)
-        return RegressionRows(self.design(points), s, w / self.mean_weight, _log_odds(points))
-
-    def q(self, points: Points) -> FloatArray:
-        """Probabilities of some rows, (n,)."""
-        if not self.mean_weight > 0:
-            return points.p
-        return np.asarray(expit(_log_odds(points) + self.design(points) @ self.beta))
-
-    def fitted(self, y: FloatArray, points: Points, w: FloatArray) -> GroupLaw:
-        """The law of rows at hand."""
-        if not self.mean_weight > 0:
-            return self
-        rows = self.rows(y, points, w)
-        penalty = np.array([0.0, *(PENALTY for _ in self.quantities)])
+            size = mass**2 / mass2
+            y = np.full(y.size, (size * (mass_y / mass) + ADDED) / (size + 2 * ADDED))
+        design = _scores_of(quantities, ranks, points)
+        rows = RegressionRows(design, y, w / (mass / count), _log_odds(points))
         beta, _ = fit_glm(LINKS["logit"], lambda: (rows,), penalty, done=CLOSE)
-        return replace(self, beta=beta)
+    return partial(_by_law, quantities, ranks, beta)
+
+
+# Of each quantity its values and their normal scores.
+Ranks = tuple[tuple[FloatArray, FloatArray], ...]
+
+
+def _scores_of(quantities: tuple[Quantity, ...], ranks: Ranks, points: Points) -> FloatArray:
+    """A constant and the normal scores of some rows, (n, 1 + quantities)."""
+    pairs = zip(quantities, ranks, strict=True)
+    scores = [np.interp(quantity.of(points), *known) for quantity, known in pairs]
+    return np.column_stack([np.ones(len(points)), *scores])
+
+
+def _by_law(
+    quantities: tuple[Quantity, ...], ranks: Ranks, beta: FloatArray, points: Points
+) -> FloatArray:
+    return np.asarray(expit(_log_odds(points) + _scores_of(quantities, ranks, points) @ beta))
 
 
 def _log_odds(points: Points) -> FloatArray:
@@ -457,8 +403,8 @@ class LabelledTask:
         rows, with_p = TaskRows.labelled(sample), TaskRows.predicted(sample)
         smooth = replace(rows, stand_in=law.q, classes=law.classes)
         labels, predicted, fit = task.linear(rows), task.linear(with_p), task.fitted(smooth)
-        expected, leaning = fit.linear(smooth), fit.lean_on(smooth)
-        if len(law.classes) > 1 and not predicted.influence.any():  # whatever the labels are
+        expected, leaning = fit.linear(smooth), fit.lean(smooth)
+        if len(law.classes) > 1 and not predicted.slope.any():  # whatever the labels are
             labels, expected, leaning = predicted, predicted, np.zeros_like(leaning)
         moves, sets = None, sample.design.replicate_weights
         if sets is not None:
@@ -469,9 +415,9 @@ class LabelledTask:
 
     def less(self, lam: float = 0.0) -> Uncertainty:
         """How uncertain the estimate from labels is, less some of the plug-in on the same rows."""
-        other = lam * self.predicted.influence
+        other = lam * self.predicted.slope
         moves = None if self.moves is None else self.moves[0] - lam * self.moves[1]
-        shares, expected = self.labels.influence - other, self.expected.influence - other
+        shares, expected = self.labels.slope - other, self.expected.slope - other
         return self.law.uncertainty(shares, expected, self.leaning, moves)
 
 
@@ -559,15 +505,45 @@ class Located:
     bounds: Bounds
     smoothed_rate: float | None = None
 
+    @property
+    def _is_rate(self) -> bool:
+        return self.smoothed_rate is not None and self.error.stderr > 0
+
+    @property
+    def _rate_freedom(self) -> float:
+        return max(self.error.units - 1, 1)
+
     def interval(self, alpha: float) -> tuple[float, float]:
         """Give the interval within the range: of the score type for rates, else symmetric."""
-        if self.smoothed_rate is not None and self.error.stderr > 0:
-            return self.error.rate_interval(self.value, self.smoothed_rate, alpha)
+        if self._is_rate:
+            return self._rate_ends(float(student_quantile(alpha / 2, self._rate_freedom)))
         return self.bounds.clipped(*self.error.interval(self.value, alpha))
+
+    def _rate_ends(self, quantile: float) -> tuple[float, float]:
+        """The score-type interval of a rate, within [0, 1].
+
+        The standard error at the smoothed rate says how many independent rows the estimate is
+        worth; the interval is Agresti and Coull's for so many: around Wilson's centre, with the
+        variance there. It contains Wilson's.
+        """
+        smoothed, square = self.smoothed_rate or 0.0, quantile**2
+        size = smoothed * (1 - smoothed) / self.error.stderr**2
+        if not size + square > 0:
+            return 0.0, 1.0
+        centre = (size * min(max(self.value, 0.0), 1.0) + square / 2) / (size + square)
+        reach = math.sqrt(square * centre * (1 - centre) / (size + square))
+        return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
     def pvalue(self, point: float, others: int = 1) -> float:
         """P-value of "the truth is this point", the smallest alpha whose interval excludes it."""
-        if self.smoothed_rate is None or not self.error.stderr > 0:
+        if not self._is_rate:
             return self.error.pvalue(self.value - point, others)
-        alone = self.error.rate_pvalue(self.value, self.smoothed_rate, point)
-        return min(1.0, others * alone)
+        too_small, enough = 0.0, LARGEST_QUANTILE  # whose interval excludes and holds the point
+        for _ in range(BISECTIONS):
+            middle = (too_small + enough) / 2
+            lower, upper = self._rate_ends(middle)
+            if lower <= point <= upper:
+                enough = middle
+            else:
+                too_small = middle
+        return min(1.0, others * 2 * float(student_tail(too_small, self._rate_freedom)))

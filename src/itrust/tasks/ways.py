@@ -39,7 +39,7 @@ from itrust.data import (
 )
 from itrust.kernels import LocalKernel
 from itrust.recalibrate import untested_correction
-from itrust.tasks.expressions import Leaf, LeafFit, Ratio, Task, TaskRows, leaves_of
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.regressions import (
     Coefficient,
     CoefficientFit,
@@ -80,7 +80,7 @@ def prediction_powered(
     `share` of the rows of the population are the labelled rows themselves.
     """
     law = told.law
-    labels, predicted = told.labels.influence, told.predicted.influence
+    labels, predicted = told.labels.slope, told.predicted.slope
     lam = best_weight(labels, predicted, law.design, sampling)
     if not has_regression(task):
         # Labels, plus what probabilities say about the population less about the labelled rows.
@@ -137,15 +137,14 @@ def _ratio(leaf: Leaf, here: tuple[TaskRows, ...], out: TaskRows, lam: float) ->
     labels, predicted, _ = parts = [leaf.linear(rows) for rows in here]
     there = leaf.linear(out)
     value = labels.value + lam * (there.value - predicted.value)
-    lean = leaf.fitted(here[2]).lean_on(here[2])[:, here[2].classes.index(leaf.label)]
-    return value, np.array([part.influence for part in parts]), lean, there.influence
+    lean = leaf.fitted(here[2]).lean(here[2])[:, here[2].classes.index(leaf.label)]
+    return value, np.array([part.slope for part in parts]), lean, there.slope
 
 
 def _coefficient(leaf: Any, here: tuple[TaskRows, ...], out: TaskRows, lam: float) -> Shares:
     """Solve the corrected equation; what all rows say of its derivative gives the shares."""
     rows, n, m = here[0], here[0].weights.size, len(out.points)
-    frame = leaf.frame(rows)
-    at, z = frame.rows_of(rows.points, rows.weights)
+    frame, at, z = frame_of(leaf, rows)
     there, z_out = frame.rows_of(out.points, out.weights)
     w, w_out = rows.weights[at], out.weights[there]
     w, w_out = w / float(w.sum()), w_out / float(w_out.sum())
@@ -240,15 +239,10 @@ class PopulationTotals:
     n: int
 
     def __add__(self, other: PopulationTotals) -> PopulationTotals:
-        return PopulationTotals(
-            self.ratios,
-            self.mass + other.mass,
-            self.sums + other.sums,
-            self.moments + other.moments,
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-            self.n + other.n,
-        )
+        names = "mass", "sums", "moments", "n"
+        sums: dict[str, Any] = {name: vars(self)[name] + vars(other)[name] for name in names}
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return replace(self, low=low, high=high, **sums)
 
     @classmethod
     def of(
@@ -402,38 +396,37 @@ class Transport:
         there, omega, q = self.compared.population, self._omega, self.there
         g, h = ratio.terms_of(there, self.compared.weights)
         gl, hl = ratio.terms_of(self.compared.labelled, np.ones(self.labelled.n))
-        positive = ratio.among_positives
-        if known is None:
-            above = float(omega @ (g * q))
-            below = float(omega @ (h * q if positive else h))
-        else:
-            above = float(known[0] + omega @ (g * (q - there.p)))
-            below = float(known[1] + (omega @ (h * (q - there.p)) if positive else 0.0))
-        above += float(gl @ left)
-        below += float(hl @ left) if positive else 0.0
-        if not below > 0:
+        below, moved = h, q - there.p
+        if ratio.among_positives:
+            below = h * q
+        else:  # what is divided by has no labels
+            h, hl = np.zeros(h.size), np.zeros(hl.size)
+        top, bottom = (omega @ (g * q), omega @ below) if known is None else known
+        if known is not None:
+            top, bottom = top + omega @ (g * moved), bottom + omega @ (h * moved)
+        bottom = float(bottom + hl @ left)
+        if not bottom > 0:
             return None
-        value = above / below
+        value = float(top + gl @ left) / bottom
         return (
             value,
-            (gl - (value * hl if positive else 0.0)) / below,
-            omega * (g * q - value * (h * q if positive else h)) / below,
-            omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
+            (gl - value * hl) / bottom,
+            omega * (g * q - value * below) / bottom,
+            omega * (g - value * h) * moved / bottom,
         )
 
     def _coefficient(self, leaf: Coefficient, left: FloatArray) -> Carried | None:
         """Solve the equation whose sums are carried over; None where it has no solution."""
-        omega, q = self._omega, self.there
-        rows = TaskRows(self.compared.population, omega, q)
-        frame, at, design = frame_of(leaf, rows)
-        here, design_here = frame.rows_of(self.compared.labelled, np.ones(self.labelled.n))
+        omega, q, ones = self._omega, self.there, np.ones(self.labelled.n)
+        points, ours = self.compared.population, self.compared.labelled
+        frame, at, design = frame_of(leaf, TaskRows(points, omega, q))
+        here, design_here = frame.rows_of(ours, ones)
         moment = design.T @ (omega[at] * q[at]) + design_here.T @ left[here]
-        fit = fitted_to(leaf, frame, rows.points, (design, omega[at], moment))
+        fit = fitted_to(leaf, frame, points, (design, omega[at], moment))
         if fit is None:
             return None
-        lean = fit.lean((here, design_here), np.ones(self.labelled.n))
         # All sums are of the rows at hand, so corrections have moved nothing else.
-        return fit.value, lean, fit.shares((at, design), omega, q), np.zeros(q.size)
+        return fit.value, fit.lean(ours, ones), fit.shares(points, omega, q), np.zeros(q.size)
 
 
 def transported(
@@ -466,8 +459,21 @@ def transported(
     lean = np.column_stack(
         [slopes[own] @ leans[own] for own in (np.equal(columns, k) for k in range(len(classes)))]
     )
-    sampling = _sampling(slopes, values, shares, moved, totals)
-    error = _noise(leaves, labelled, transports, w, lean).plus(sampling)
+    # What labels of the rows may have done, with the floors of tasks.
+    here = np.column_stack([own.here for own in transports.values()])
+    law = LabelLaw.of(labelled, leaves, here).carried_by(np.abs(w * lean).sum(axis=1))
+    noise = (w * lean * e).sum(axis=1)
+    if transports[classes[0]].selection is not None:  # who is labelled is drawn, too: a ratio
+        noise = noise - w[:, 0] * float(noise.sum())
+    error = law.uncertainty(noise, np.zeros(labelled.n), w * lean)
+    # The population's part: of all rows, and of those at hand among them.
+    if totals is None:
+        error = error.plus(spread(slopes @ shares))
+    else:
+        some = slopes @ moved
+        left = 1 - min(some.size / totals.n, 1.0)
+        at_hand = math.sqrt(left) * spread(some - some.mean())
+        error = error.plus(math.hypot(totals.stderr(slopes, values), at_hand))
     for k, (_, _, left_over) in enumerate(weighed.values()):
         error = error.plus(left_over(lean[:, k] * e[:, k]))
     balances = [balance for _, balance, _ in weighed.values()]
@@ -485,42 +491,14 @@ def transported(
     )
 
 
-def _noise(
-    leaves: Sequence[Leaf],
-    labelled: Rows,
-    transports: Mapping[Any, Transport],
-    w: FloatArray,
-    lean: FloatArray,
-) -> Uncertainty:
-    """What labels of the rows may have done, with the floors of tasks."""
-    first = next(iter(transports.values()))
-    here = np.column_stack([own.here for own in transports.values()])
-    left = np.column_stack([own.residuals for own in transports.values()])
-    law = LabelLaw.of(labelled, leaves, here).carried_by(np.abs(w * lean).sum(axis=1))
-    shares = (w * lean * left).sum(axis=1)
-    if first.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
-        shares = shares - w[:, 0] * float(shares.sum())
-    return law.uncertainty(shares, np.zeros(labelled.n), w * lean)
-
-
-def _sampling(
-    slopes: FloatArray,
-    values: FloatArray,
-    shares: FloatArray,
-    moved: FloatArray,
-    totals: PopulationTotals | None,
-) -> float:
-    """Standard error of the population's part: of all rows, and of those at hand among them."""
-    if totals is None:
-        return spread(slopes @ shares)
-    some = slopes @ moved
-    left = 1 - min(some.size / totals.n, 1.0)
-    return math.hypot(totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean()))
-
-
 def _balanced(leaves: Sequence[Leaf], compared: RowPair) -> Balance:
     """Weights that make labelled rows like the population, in what a task reads, too."""
-    fits = gradients_of(leaves, compared)
+    # Coefficients as the population has them with probabilities say what rows' labels move.
+    w = compared.weights / compared.weights.mean()
+    rows = TaskRows(compared.population, w, compared.population.p)
+    fits: dict[Leaf, CoefficientFit] = {
+        leaf: leaf.fit(rows) for leaf in leaves if isinstance(leaf, Coefficient)
+    }
     here, there = (
         own_features(leaves, points, compared, fits)
         for points in (compared.labelled, compared.population)
@@ -528,15 +506,8 @@ def _balanced(leaves: Sequence[Leaf], compared: RowPair) -> Balance:
     return compared.balance(here, there) if here.shape[1] else compared.plain_balance
 
 
-def gradients_of(leaves: Sequence[Leaf], compared: RowPair) -> dict[Leaf, LeafFit]:
-    """Coefficients as the population has them with probabilities, for what rows' labels move."""
-    w = compared.weights / compared.weights.mean()
-    rows = TaskRows(compared.population, w, compared.population.p)
-    return {leaf: leaf.fit(rows) for leaf in leaves if isinstance(leaf, Coefficient)}
-
-
 def own_features(
-    leaves: Sequence[Leaf], points: Points, compared: RowPair, fits: Mapping[Leaf, LeafFit]
+    leaves: Sequence[Leaf], points: Points, compared: RowPair, fits: Mapping[Leaf, CoefficientFit]
 ) -> FloatArray:
     """What a task reads, alone and times every trend, (n, j): its own rows are to be balanced.
 
@@ -575,12 +546,9 @@ def own_features(
     return np.column_stack(turns) if turns else np.zeros((len(points), 0))
 
 
-def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArray:
+def _clipped_lean(fit: CoefficientFit, points: Points, population: Points) -> FloatArray:
     """What labels of some rows move a coefficient, (n,), without the outermost thousandths."""
-    there = fit.lean(fit.read(population, np.ones(len(population))), np.ones(len(population)))
-    own = there
-    if points is not population:
-        own = fit.lean(fit.read(points, np.ones(len(points))), np.ones(len(points)))
+    there, own = (fit.lean(rows, np.ones(len(rows))) for rows in (population, points))
     return np.clip(own, *np.quantile(there, [0.001, 0.999]))
 
 
@@ -629,7 +597,7 @@ def _linearised(
     fit, labels = task.fitted(moved), TaskRows.labelled(labelled)
     less = [_held_back(leaf, moved, labels) for leaf in fit.leaves]
     value, fit = fit.value, replace(fit, slopes=fit.slopes * less)
-    return value, fit.lean_on(moved)[:, 0], fit.linear(moved).influence
+    return value, fit.lean(moved)[:, 0], fit.shares(moved)
 
 
 def _held_back(leaf: Leaf, rows: TaskRows, labelled: TaskRows) -> float:

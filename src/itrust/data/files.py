@@ -26,7 +26,7 @@ from itrust.data.predicates import Predicate
 from itrust.data.probabilities import class_position, numbers_like_labels, rounding_note
 from itrust.data.rows import Rows, odd_rows
 from itrust.data.sample import MulticlassPopulation, MulticlassSample, Population, Sample
-from itrust.data.selection import SelectionCounts, read_na_values
+from itrust.data.selection import SelectionCounts, read_na_values, selection_notes
 from itrust.data.survey import (
     Census,
     ChosenRows,
@@ -181,7 +181,6 @@ class FileRows:
     names = property(attrgetter("roles.names"), doc="Names of the covariates.")
     weights = property(attrgetter("roles.weights"), doc="The column of weights.")
     missing = property(attrgetter("roles.missing"), doc="What to do with missing values.")
-    selection = property(attrgetter("roles.selection"), doc="Which rows count.")
     several = property(attrgetter("roles.several"), doc="Whether there are several classes.")
     files = property(attrgetter("file_set.files"), doc="The files, in order.")
     form = property(attrgetter("file_set.form"), doc="How text is read.")
@@ -401,7 +400,10 @@ class FileRows:
         counts = reduce(SelectionCounts.plus, [piece.counts for piece in pieces])
         rounded = sum(piece.rounded[0] for piece in pieces), max(p.rounded[1] for p in pieces)
         odd = odd_rows(some, census.labels, not census.uncertain, some.predictions, some.columns)
-        selected, levels = tuple(self.selection.notes(counts)), some.with_all_levels(census)
+        selected, levels = (
+            tuple(selection_notes(counts, self.roles.where)),
+            some.with_all_levels(census),
+        )
         said = [*selected, *rounding_note(*rounded), *design_notes(some.design), *odd]
         notes = tuple(dict.fromkeys(said))
         return Extract(
@@ -413,7 +415,7 @@ class FileRows:
         chosen = self._chosen(pieces, size)
         rows = self.without_label()._read(chosen.table)
         counts = reduce(SelectionCounts.plus, [piece.counts for piece in pieces])
-        notes = tuple(self.selection.notes(counts))
+        notes = tuple(selection_notes(counts, self.roles.where))
         return Pilot(rows.points, rows.weights, counts.kept, chosen.drawn, counts.left_out, notes)
 
     def _chosen(self, pieces: Sequence[ChosenRows], size: int) -> Smallest:
@@ -434,8 +436,8 @@ class FileRows:
 
     def _batches(self, *, every: bool = False) -> Iterator[tuple[Batch, SelectionCounts]]:
         """The rows as they are read: those that count and what became of others; or every one."""
-        selection, roles = self.selection, self.roles
-        named = selection.named(self.file_set.names, roles.prediction)
+        roles = self.roles
+        named = roles.condition_columns(self.file_set.names)
         subjects = {name: Subject("x", name) for name in roles.columns}
         wanted = list(dict.fromkeys([*roles.columns, *named]))
         for part in self.parts or self.file_set.whole_files():
@@ -444,11 +446,11 @@ class FileRows:
                 for batch in batches:
                     rows, n = plain_columns(batch), batch.num_rows
                     whole = Batch(part.path, offset, rows, self.file_set)
-                    if every or selection.is_all:
+                    if every or roles.keeps_all:
                         yield whole, SelectionCounts(n, n, n)
                     else:
                         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-                        left = selection.applied(columns, subjects, roles.prediction, partial=True)
+                        left = roles.applied(columns, subjects, partial=True)
                         kept = pa.RecordBatch.from_pydict(left.columns)
                         yield replace(whole, rows=kept, numbers=left.rows), left.counts
                     offset += n

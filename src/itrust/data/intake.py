@@ -11,9 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
+import pyarrow as pa
 
-from itrust._core import Argument, Code, InputError, Setting, Subject, checked_choice, counted
-from itrust.data.column import Column, refuse_copies
+from itrust._core import (
+    Argument,
+    BoolArray,
+    Code,
+    InputError,
+    Setting,
+    Subject,
+    checked_choice,
+    counted,
+)
+from itrust.data.column import Column, Points, refuse_copies
 from itrust.data.design import read_design, refuse_odd_units
 from itrust.data.encoding import (
     BOTH_AT_ONCE,
@@ -30,7 +40,7 @@ from itrust.data.encoding import (
     same_length,
 )
 from itrust.data.grammar import as_condition
-from itrust.data.predicates import Predicate
+from itrust.data.predicates import PREDICTION, Predicate, in_backticks
 from itrust.data.probabilities import (
     LABEL,
     PROB,
@@ -50,12 +60,16 @@ from itrust.data.probabilities import (
 )
 from itrust.data.rows import Rows
 from itrust.data.selection import (
-    RowSelection,
     Selected,
     SelectionCounts,
     as_arrays,
+    blanked_cells,
     lacking_in,
+    missing_in,
+    other_rows,
     read_na_values,
+    refuse_few_inside,
+    selection_notes,
     taken,
 )
 from itrust.data.units import UnitColumn, read_units, replicate_columns, unit_columns
@@ -129,7 +143,7 @@ def read_rows(
         | {
             "columns": settled_columns(columns, missing),
             "label": label,
-            "dropped": (*RowSelection().notes(selected.counts), *parts["dropped"]),
+            "dropped": (*selection_notes(selected.counts), *parts["dropped"]),
             "origin": origin,
             "folds": folds,
             "units": read_units(others or {}, n),
@@ -384,7 +398,7 @@ class Roles:
         roles = replace(roles, replicate_weights=tuple(replicates))
         roles.refuse_two_at_once()
         roles.kinds.among(known)
-        roles.selection.named(known, roles.prediction)
+        roles.condition_columns(known)
         return roles
 
     @property
@@ -426,9 +440,66 @@ class Roles:
         return {r: name for r, name in self.taken if r in ("label", "weights") or not self.several}
 
     @property
-    def selection(self) -> RowSelection:
-        """Which rows count."""
-        return RowSelection(self.na_values, self.where, self.missing == "drop", self.kinds)
+    def keeps_all(self) -> bool:
+        """Whether every row counts as it is."""
+        return not (self.na_values or self.where is not None or self.missing == "drop")
+
+    def condition_columns(self, known: Sequence[str]) -> list[str]:
+        """The columns that the condition reads; refuses one that is not there."""
+        names = []
+        for name in sorted(self.where.names) if self.where is not None else ():
+            if name not in known and name == PREDICTION and self.prediction:
+                name = self.prediction
+            names.append(name_among(known, name, "where", in_backticks(name, known)))
+        return names
+
+    def applied(
+        self,
+        columns: Mapping[str, object],
+        subjects: Mapping[str, Subject],
+        *,
+        partial: bool = False,
+    ) -> Selected:
+        """The rows that count; `partial` ones, of a file, may be none."""
+        if self.keeps_all:
+            return Selected(dict(columns))
+        read = self.condition_columns(list(columns))
+        looked_at = {**{name: Subject("x", name) for name in read}, **subjects}
+        arrays = {name: as_arrow(columns[name], what) for name, what in looked_at.items()}
+        arrays, blanked = blanked_cells(arrays, self.na_values) if self.na_values else (arrays, {})
+        keep = np.ones(len(next(iter(arrays.values()))), dtype=bool)
+        if self.where is not None:
+            keep = self._inside({name: arrays[name] for name in read}, check=not partial)
+        inside, lacking = int(keep.sum()), {}
+        if not partial and self.where is not None:
+            refuse_few_inside(inside, keep.size, self.where, "where")
+        if self.missing == "drop":
+            masks = {name: missing_in(arrays[name]) & keep for name in subjects}
+            lacking = {name: int(mask.sum()) for name, mask in masks.items()}
+            keep = keep & ~np.any(list(masks.values()), axis=0)
+        rows = np.flatnonzero(keep)
+        counts = SelectionCounts(keep.size, inside, rows.size, lacking, blanked)
+        if not partial:
+            counts.refuse_few()
+        others = {name: column for name, column in columns.items() if name not in arrays}
+        if rows.size == keep.size:
+            return Selected({**others, **arrays}, counts=counts)
+        return Selected({**other_rows(others, rows), **taken(arrays, rows)}, rows, counts)
+
+    def _inside(self, arrays: Mapping[str, pa.Array], *, check: bool) -> BoolArray:
+        assert self.where is not None
+        columns = tuple(
+            encode(name, array, partial=True, kinds=self.kinds) for name, array in arrays.items()
+        )
+        by_name = {column.name: column for column in columns}
+        n = len(columns[0]) if columns else 0
+        prob = self.prediction
+        p = by_name[prob].values if prob in by_name else np.zeros(n)
+        points = Points(np.asarray(p, dtype=float), columns)
+        for leaf in self.where.leaves() if check else ():
+            if not leaf.names <= {PREDICTION} - by_name.keys():
+                leaf.check(points)
+        return self.where.rows(points)
 
     def refuse_two_at_once(self) -> None:
         """Raise if a column has two roles, of which one is its own."""
@@ -492,7 +563,7 @@ def rows_of_frame(kinds: Sequence[type[R]], frame: object, **given: Any) -> R:
 def rows_of_columns(kind: type[R], roles: Roles, columns: Mapping[str, Any]) -> R:
     """The rows of some columns that count, read."""
     with column_names_known(roles.named):
-        selected = roles.selection.applied(columns, roles.subjects, roles.prediction)
+        selected = roles.applied(columns, roles.subjects)
     if selected.rows is not None:
         _refuse_odd_units(columns, roles)
     used = set(roles.columns)
@@ -501,7 +572,7 @@ def rows_of_columns(kind: type[R], roles: Roles, columns: Mapping[str, Any]) -> 
         others = others if kind.labelled else {}
         as_drawn = selected.rows is None
         rows = roles.read(kind, selected.columns, others=others, as_drawn=as_drawn)
-    notes = roles.selection.notes(selected.counts)
+    notes = selection_notes(selected.counts, roles.where)
     return rows.replaced(dropped=(*notes, *rows.dropped))
 
 
@@ -513,8 +584,8 @@ def _refuse_odd_units(columns: Mapping[str, object], roles: Roles) -> None:
         units: Sequence[UnitColumn] = getattr(roles, role)
         if units and all(unit.length is None for unit in units):
             subjects = {unit.column: Subject(role, unit.column) for unit in units}
-            own = {name: columns[name] for name in subjects}
-            blanked = RowSelection(roles.na_values).applied(own, subjects, "").columns
+            own = {name: as_arrow(columns[name], what) for name, what in subjects.items()}
+            blanked, _ = blanked_cells(own, roles.na_values)
             drawn[role] = {unit.text: blanked[unit.column] for unit in units}
     if drawn:
         refuse_odd_units(drawn)

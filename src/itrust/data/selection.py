@@ -13,22 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted
-from itrust.data.column import Points
 from itrust.data.encoding import (
-    PLAIN,
-    Kinds,
     as_arrow,
     code_of,
     columns_of,
     decoded,
-    encode,
     is_frame,
     kind_of,
-    name_among,
 )
-from itrust.data.predicates import PREDICTION, Predicate, in_backticks
+from itrust.data.predicates import Predicate
 
-NA_VALUES, WHERE = "na_values", "where"
 MAX_NAMED = 6  # columns that a note names
 
 
@@ -42,91 +36,8 @@ def read_na_values(given: object) -> tuple[Any, ...]:
             problem = (
                 "{argument} must be numbers or texts that stand for missing values, not {value}"
             )
-            raise InputError(problem, argument=NA_VALUES, value=value)
+            raise InputError(problem, argument="na_values", value=value)
     return tuple(values)
-
-
-@dataclass(frozen=True, eq=False)
-class RowSelection:
-    """What is to be done with the rows of a frame before anything reads them."""
-
-    na_values: tuple[Any, ...] = ()
-    where: Predicate | None = None
-    drop: bool = False
-    kinds: Kinds = PLAIN
-
-    @property
-    def is_all(self) -> bool:
-        """Whether every row counts as it is."""
-        return not (self.na_values or self.where is not None or self.drop)
-
-    def named(self, known: Sequence[str], prob: str) -> list[str]:
-        """The columns that the condition reads; refuses one that is not there."""
-        names = []
-        for name in sorted(self.where.names) if self.where is not None else ():
-            if name not in known and name == PREDICTION and prob:
-                name = prob
-            names.append(name_among(known, name, WHERE, in_backticks(name, known)))
-        return names
-
-    def applied(
-        self,
-        columns: Mapping[str, object],
-        roles: Mapping[str, Subject],
-        prob: str,
-        *,
-        partial: bool = False,
-    ) -> Selected:
-        """The rows that count; `partial` ones, of a file, may be none."""
-        if self.is_all:
-            return Selected(dict(columns))
-        read = self.named(list(columns), prob)
-        subjects = {**{name: Subject("x", name) for name in read}, **roles}
-        arrays = {name: as_arrow(columns[name], what) for name, what in subjects.items()}
-        arrays, blanked = _blanked(arrays, self.na_values) if self.na_values else (arrays, {})
-        keep = np.ones(len(next(iter(arrays.values()))), dtype=bool)
-        if self.where is not None:
-            keep = self._inside({name: arrays[name] for name in read}, prob, check=not partial)
-        inside, lacking = int(keep.sum()), {}
-        if not partial and self.where is not None:
-            refuse_few_inside(inside, keep.size, self.where, WHERE)
-        if self.drop:
-            masks = {name: missing_in(arrays[name]) & keep for name in roles}
-            lacking = {name: int(mask.sum()) for name, mask in masks.items()}
-            keep = keep & ~np.any(list(masks.values()), axis=0)
-        rows = np.flatnonzero(keep)
-        counts = SelectionCounts(keep.size, inside, rows.size, lacking, blanked)
-        if not partial:
-            counts.refuse_few()
-        others = {name: column for name, column in columns.items() if name not in arrays}
-        if rows.size == keep.size:
-            return Selected({**others, **arrays}, counts=counts)
-        return Selected({**_other_rows(others, rows), **taken(arrays, rows)}, rows, counts)
-
-    def notes(self, counts: SelectionCounts) -> list[str]:
-        """What was done with rows."""
-        codes = ", ".join(f"{count:,} of {name!r}" for name, count in counts.blanked.items())
-        notes = [f"missing-value codes: {codes}"] if codes else []
-        if counts.inside < counts.n:
-            notes.append(f"{counts.inside:,} of {counts.n:,} rows count: those where {self.where}")
-        if counts.left_out:
-            left_out = f"{counted(counts.left_out, 'row')} of {counts.inside:,}"
-            notes.append(f"left out {left_out} with missing values: {counts.lack}")
-        return notes
-
-    def _inside(self, arrays: Mapping[str, pa.Array], prob: str, *, check: bool) -> BoolArray:
-        assert self.where is not None
-        columns = tuple(
-            encode(name, array, partial=True, kinds=self.kinds) for name, array in arrays.items()
-        )
-        by_name = {column.name: column for column in columns}
-        n = len(columns[0]) if columns else 0
-        p = by_name[prob].values if prob in by_name else np.zeros(n)
-        points = Points(np.asarray(p, dtype=float), columns)
-        for leaf in self.where.leaves() if check else ():
-            if not leaf.names <= {PREDICTION} - by_name.keys():
-                leaf.check(points)
-        return self.where.rows(points)
 
 
 def refuse_few_inside(inside: int, n: int, where: Predicate, argument: str) -> None:
@@ -188,6 +99,18 @@ class SelectionCounts:
         )
 
 
+def selection_notes(counts: SelectionCounts, where: Predicate | None = None) -> list[str]:
+    """What was done with rows."""
+    codes = ", ".join(f"{count:,} of {name!r}" for name, count in counts.blanked.items())
+    notes = [f"missing-value codes: {codes}"] if codes else []
+    if counts.inside < counts.n:
+        notes.append(f"{counts.inside:,} of {counts.n:,} rows count: those where {where}")
+    if counts.left_out:
+        left_out = f"{counted(counts.left_out, 'row')} of {counts.inside:,}"
+        notes.append(f"left out {left_out} with missing values: {counts.lack}")
+    return notes
+
+
 @dataclass(frozen=True, eq=False)
 class Selected:
     """What comes in, of the rows that count; `rows` are their numbers, None for all."""
@@ -215,7 +138,7 @@ def taken(values: Any, rows: IntArray) -> Any:
     return values[rows] if isinstance(values, np.ndarray) else values.take(pa.array(rows))
 
 
-def _other_rows(columns: Mapping[str, object], rows: IntArray) -> dict[str, Any]:
+def other_rows(columns: Mapping[str, object], rows: IntArray) -> dict[str, Any]:
     """The same rows of columns that nobody asked for; they may be anything, also nothing."""
     others = {}
     for name, column in columns.items():
@@ -224,7 +147,7 @@ def _other_rows(columns: Mapping[str, object], rows: IntArray) -> dict[str, Any]
     return others
 
 
-def _blanked(
+def blanked_cells(
     arrays: Mapping[str, pa.Array], codes: Sequence[Any]
 ) -> tuple[dict[str, pa.Array], dict[str, int]]:
     """Columns without missing-value codes, and how many cells of each had one."""
@@ -245,7 +168,7 @@ def without_codes(frame: pa.Table, codes: Sequence[Any]) -> pa.Table:
     if not codes:
         return frame
     arrays = {name: frame[name].combine_chunks() for name in frame.column_names}
-    return pa.table(_blanked(arrays, codes)[0])
+    return pa.table(blanked_cells(arrays, codes)[0])
 
 
 def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:

@@ -195,7 +195,7 @@ def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[tuple[FilePart, ...], 
     parts = list(scan.file_set.parts(PART_ROWS // 4))
     known = [part.rows or 0 for part in parts]
     counts = [SelectionCounts(rows, rows, rows) for rows in known]
-    if not scan.selection.is_all or any(part.rows is None for part in parts):
+    if not scan.roles.keeps_all or any(part.rows is None for part in parts):
         # Fewer rows than the file says may count.
         sizes = [split_table(part.path)[0].stat().st_size for part in parts]
         pieces = [[scan.only(part) for part in lot] for lot in lots_of(parts, sizes, COUNT_BYTES)]

@@ -306,15 +306,15 @@ def test_proportional_multicalibration_by_hand():
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (Multicalibration(alpha=0), "alpha must lie between 0 and 1, not 0"),
-        (Multicalibration(bins=0), "bins must be a whole number of at least 1, not 0"),
+        (Multicalibration(alpha=0), "alpha must be a number above 0 and at most 1, not 0"),
+        (Multicalibration(bins=0), "bins must be a whole number from 1 to 1,000,000,000, not 0"),
         (Multicalibration(crossings=1.5), "crossings must be a whole number"),
-        (ProportionalMulticalibration(rho=2), r"rho must lie above 0 and at most at 1, not 2"),
+        (ProportionalMulticalibration(rho=2), "rho must be a number above 0 and at most 1, not 2"),
         (HistogramBinning(bins=-1), "bins must be a whole number"),
-        (Temperature(edge=0), "edge must lie between 0 and 1, not 0"),
-        (Temperature(edge=0.7), r"edge must lie below 0\.5, not 0\.7"),
+        (Temperature(edge=0), "edge must be a number above 0 and at most 0.5, not 0"),
+        (Temperature(edge=0.7), r"edge must be a number above 0 and at most 0\.5, not 0\.7"),
         (BBQ(min_bins=True), "min_bins must be a whole number"),
-        (Multicalibration(alpha="a"), "alpha must lie between 0 and 1, not 'a'"),
+        (Multicalibration(alpha="a"), "alpha must be a number, not 'a'"),
     ],
 )
 def test_settings_are_checked(method, message):

@@ -183,12 +183,12 @@ def test_settings_may_be_chosen_on_fewer_rows_than_are_fitted(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 0}, "alpha must lie between 0 and 1, not 0"),
-        ({"rounds": 0}, "rounds must be a whole number of at least 1, not 0"),
-        ({"widths": ()}, r"widths must be positive numbers, not \(\)"),
-        ({"ridges": (-1.0,)}, "ridges must be positive numbers"),
-        ({"widths": 0.4}, r"widths must be positive numbers, not 0\.4"),
-        ({"alpha": "a"}, "alpha must lie between 0 and 1, not 'a'"),
+        ({"alpha": 0}, "alpha must be a number above 0 and at most 1, not 0"),
+        ({"rounds": 0}, "rounds must be a whole number from 1 to 1,000,000,000, not 0"),
+        ({"widths": ()}, "widths must have 1 or more entries, not 0"),
+        ({"ridges": (-1.0,)}, r"ridges\[0\] must be a finite number above 0, not -1"),
+        ({"widths": 0.4}, r"widths must be a list, not 0\.4"),
+        ({"alpha": "a"}, "alpha must be a number, not 'a'"),
     ],
 )
 def test_settings_are_checked(settings, message):

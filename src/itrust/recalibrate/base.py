@@ -508,7 +508,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return np.zeros(rows.n)
 
     def _check_settings(self) -> None:
-        """Refuse settings that no fit can have; a method that has none takes all."""
+        """Refuse settings that no file may have either."""
+        for name, shape in self._SETTINGS.items():
+            value = getattr(self, name)
+            shape.read(value.tolist() if hasattr(value, "tolist") else value, name)
 
     def _learned(self) -> dict[str, Any]:
         """All that `_predict` needs: attributes that are named as in `_LEARNED`."""
@@ -755,11 +758,3 @@ def _with_level(column: Column, level: str | None) -> Column:
     levels = column.levels if level in column.levels else (*column.levels, level)
     codes = np.where(column.missing, levels.index(level), column.values)
     return Column(column.name, column.kind, codes, levels)
-
-
-def refuse_unless_positive(values: object, name: str) -> None:
-    """Refuse a setting that is no list of positive numbers."""
-    if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
-        raise InputError(
-            "{argument} must be positive numbers, not {value}", argument=name, value=values
-        )

@@ -17,7 +17,6 @@ from itrust._core import (
     Maybe,
     Numbers,
     Record,
-    checked_count,
     inside,
     same_size,
     unfit,
@@ -132,7 +131,6 @@ def _binner(rows: Predictions) -> Callable[[int], Bins]:
     )
 
     def binned(bins: int) -> Bins:
-        checked_count(bins, "bins")
         # Just below k / bins, so that rounding does not move a row into the next bin.
         wanted = (np.linspace(0, 1, int(bins) + 1)[1:-1] - 1e-12) * running[-1]
         edges = np.unique(p[np.searchsorted(running[1:], wanted)])
@@ -204,8 +202,6 @@ class BBQ(Recalibrator):
             lowest = max(1, int(root / RANGE))
         if highest is None:
             highest = min(rows.n, int(np.ceil(root * RANGE)))
-        checked_count(lowest, "min_bins")
-        checked_count(highest, "max_bins")
         if lowest > highest:
             raise InputError(
                 "BBQ needs min_bins <= max_bins, not {value} and {highest}",

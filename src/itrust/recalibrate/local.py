@@ -17,14 +17,11 @@ from itrust._core import (
     Advance,
     EntryShape,
     FloatArray,
-    InputError,
     IntArray,
     Maybe,
     Number,
     Record,
     Whole,
-    checked_count,
-    checked_share,
     progress_stages,
     same_size,
     tuple_of,
@@ -33,7 +30,7 @@ from itrust._core import (
 from itrust.calibration import klce_test
 from itrust.data import Column, Points, Rows, Sample
 from itrust.engines import available_threads, one_blas_thread, ordered_map
-from itrust.recalibrate.base import Recalibrator, SavedMethod, refuse_unless_positive
+from itrust.recalibrate.base import Recalibrator, SavedMethod
 from itrust.recalibrate.features import BASIS, MAX_FEATURES, Basis
 from itrust.recalibrate.rows import (
     MIN_TO_FOLD,
@@ -523,21 +520,6 @@ class Local(Recalibrator):
                 basis.refuse_misfit(where, self.columns_)
                 terms, wanted = f"{where}.terms and one more", len(basis) + 1
                 same_size(f"{place}.coefficients[{at}]", coefficients.shape[1], terms, wanted)
-
-    def _check_settings(self) -> None:
-        checked_share(self.alpha, "alpha")
-        for name in ("rounds", "features", "draws"):
-            checked_count(getattr(self, name), name)
-        if self.features > MAX_FEATURES:
-            raise InputError(
-                "{argument} must be at most {most}, not {value}",
-                argument="features",
-                value=self.features,
-                details={"most": MAX_FEATURES},
-            )
-        checked_count(self.rng, "rng", at_least=0)
-        for name in ("widths", "ridges"):
-            refuse_unless_positive(getattr(self, name), name)
 
 
 # --- fits -------------------------------------------------------------------------------------

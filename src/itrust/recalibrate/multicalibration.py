@@ -27,8 +27,6 @@ from itrust._core import (
     Record,
     SavedLevel,
     Text,
-    checked_count,
-    checked_share,
     inside,
     same_size,
     tuple_of,
@@ -292,12 +290,6 @@ class Multicalibration(Recalibrator):
         if number >= self.bins:
             unfit(places[2], f"must be below settings.bins, {self.bins:,}, not {number:,}")
 
-    def _check_settings(self) -> None:
-        checked_share(self.alpha, "alpha")
-        checked_share(self.gamma, "gamma", one=True)
-        for name in COUNTS:
-            checked_count(getattr(self, name), name)
-
     def _tolerance(self, rate: float) -> float:  # noqa: ARG002
         """Largest distance between mean label and mean prediction that is left alone."""
         return self.alpha
@@ -362,11 +354,6 @@ class ProportionalMulticalibration(Multicalibration):
         self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
         self.min_rows, self.bins, self.parts = min_rows, bins, parts
         self.crossings, self.max_sweeps = crossings, max_sweeps
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        for name in ("rho", "eta"):
-            checked_share(getattr(self, name), name, one=True)
 
     def _tolerance(self, rate: float) -> float:
         return self.alpha * max(rate, self.rho)

@@ -14,19 +14,16 @@ from itrust._core import (
     LARGEST,
     EntryShape,
     FloatArray,
-    InputError,
     Maybe,
     Number,
     Numbers,
     Record,
     Whole,
-    checked_count,
-    checked_share,
     same_size,
     tuple_of,
 )
 from itrust.data import Rows
-from itrust.recalibrate.base import Recalibrator, refuse_unless_positive
+from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.rows import (
     MIN_TO_FOLD,
     NEARLY_ONE,
@@ -154,15 +151,6 @@ class Temperature(ScaleMap):
             return float(rows.w @ (labels - expected))
 
         self.inverse_ = 1.0 if is_flat else _root_of(slope_of_likelihood)
-
-    def _check_settings(self) -> None:
-        if self.edge is None:
-            return
-        checked_share(self.edge, "edge")
-        if self.edge >= 0.5:
-            raise InputError(
-                "{argument} must lie below 0.5, not {value}", argument="edge", value=self.edge
-            )
 
     @property
     def temperature_(self) -> float:
@@ -384,10 +372,6 @@ class DirichletCalibration(ScaleMap):
         same_size("learned.matrix", len(self.matrix_), "classes", size)
         same_size("learned.matrix[0]", self.matrix_.shape[1], "classes", size)
         same_size("learned.intercepts", self.intercepts_.size, "classes", size)
-
-    def _check_settings(self) -> None:
-        checked_count(self.rng, "rng", at_least=0)
-        refuse_unless_positive(self.ridges, "ridges")
 
 
 class VectorScaling(DirichletCalibration):

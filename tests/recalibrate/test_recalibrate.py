@@ -223,11 +223,17 @@ def test_another_kind_of_column_is_refused():
     ("content", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "does not have the schema"),
-        ('{"schema": "itrust-recalibration/2", "method": "Local"}', "does not have the schema"),
+        ("[]", "schema must be 'itrust-recalibration/3', not"),
+        (
+            '{"schema": "itrust-recalibration/2", "method": "Local"}',
+            "schema must be 'itrust-recalibration/3', not",
+        ),
         ('{"schema": "itrust-recalibration/3", "method": "Plat"}', "did you mean 'Platt'"),
         ('{"schema": "itrust-recalibration/3", "method": "Platt"}', "lacks the entry 'version'"),
-        ('{"schema": "itrust-recalibration/3", "method": "os.system"}', "no method 'os.system'"),
+        (
+            '{"schema": "itrust-recalibration/3", "method": "os.system"}',
+            "must be the name of a method, not 'os.system'",
+        ),
     ],
 )
 def test_other_files_are_refused(content, message, tmp_path):

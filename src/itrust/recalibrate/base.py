@@ -28,11 +28,14 @@ from itrust._core import (
     Record,
     Subject,
     Text,
+    did_you_mean,
+    inside,
     listed,
     mended_by,
     plain,
     progress_stages,
     same_size,
+    shown,
     tuple_of,
     unfit,
     write_whole,
@@ -90,7 +93,11 @@ class SavedMethod(EntryShape):
         known = {method.__name__: method for method in self.methods or METHODS.values()}
         name = value.get("method") if isinstance(value, Mapping) else None
         if not isinstance(name, str) or name not in known:
-            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+            guess = did_you_mean(str(name), list(known))
+            unfit(
+                inside(place, "method"),
+                f"must be the name of a method, not {shown(name)} ({guess})",
+            )
         method = known[name]
         if self.fitted:
             return method._read(value, place)

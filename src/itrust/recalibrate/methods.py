@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from itrust._core import EntryShape, InputError, Maybe, json_of, mended_by
+from itrust._core import EntryShape, InputError, Maybe, OneWord, json_of, mended_by
 from itrust.recalibrate.base import FITS, Recalibrator, SavedMethod
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
-from itrust.recalibrate.saved import CURE, method_named
+from itrust.recalibrate.saved import CURE, SCHEMA
 from itrust.recalibrate.scaling import (
     Beta,
     DirichletCalibration,
@@ -142,11 +143,12 @@ def load(path: str | Path) -> Recalibrator:
     >>> it.recalibrate.load(path)
     Platt()
     """
-    methods: list[type[Recalibrator]] = [*METHODS.values(), *CLASS_METHODS.values(), OneVsRest]
-    known = {method.__name__: method for method in methods}
+    methods = dict.fromkeys([*METHODS.values(), *CLASS_METHODS.values(), OneVsRest])
     try:
         with mended_by(*CURE):
             facts = json_of(Path(path))
-        return method_named(facts, known).from_dict(facts)
+            schema = facts.get("schema") if isinstance(facts, Mapping) else None
+            OneWord((SCHEMA,)).read(schema, "schema")
+            return SavedMethod(*methods).read(facts, "")
     except InputError as error:
         raise error.at(argument="path", file=str(path)) from None

@@ -6,7 +6,7 @@ A file is data and never code. It is read as strict JSON (`json_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from itrust._core import (
     EntryShape,
     Flag,
     FloatArray,
-    InputError,
     ListOf,
     ListWith,
     Made,
@@ -29,7 +28,6 @@ from itrust._core import (
     SavedLevel,
     Text,
     Whole,
-    did_you_mean,
     shown,
     tuple_of,
     unfit,
@@ -55,28 +53,6 @@ ATTRIBUTES = {
     "rows": "n_rows_",
     "available_rows": "n_available_",
 }
-
-Method = TypeVar("Method", bound=type)
-
-
-def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
-    """The class that a file says it was fitted by; refuses another schema."""
-    schema = facts.get("schema") if isinstance(facts, Mapping) else None
-    if schema != SCHEMA:
-        raise InputError(
-            "it does not have the schema {schema}; give a file that {saved} wrote",
-            argument="path",
-            details={"schema": SCHEMA, "saved": Code("save()", "--save")},
-        )
-    name = facts.get("method")
-    if not isinstance(name, str) or name not in known:
-        raise InputError(
-            "no method {value}; {guess}",
-            argument="path",
-            value=name,
-            details={"guess": did_you_mean(str(name), list(known))},
-        )
-    return known[name]
 
 
 def matrix_of(each: Number) -> Made:

@@ -17,7 +17,6 @@ from itrust._core import (
     checked_alpha,
     checked_count,
     checked_min_cell,
-    did_you_mean,
     write_all,
 )
 from itrust.cli.command import DONE
@@ -40,7 +39,6 @@ from itrust.cli.roles import (
     read_rows,
     settle,
 )
-from itrust.data import Scan
 
 if TYPE_CHECKING:
     from itrust.tasks import RefusedTask, Task
@@ -58,9 +56,7 @@ def run(options: Options) -> int:
         roles = _settled(labelled, population, options)
         needed_columns(labelled, tasks, roles)  # columns that no file has are mistyped
         population.require("prob", *roles.prob)
-        lacking = [name for name in roles.on if name not in population.columns]
-        if lacking:
-            raise _without_column(population, "on", lacking[0])
+        population.require("on", *roles.on)
         refused = _refused(population, tasks)
         given = [task for task in tasks if not any(own.task is task for own in refused)]
         covariates = needed_columns(labelled, given, roles)
@@ -150,23 +146,13 @@ def _settled(labelled: InputFiles, population: InputFiles, options: Options) -> 
     return roles
 
 
-def _without_column(population: InputFiles, option: str, name: str) -> InputError:
-    return InputError(
-        "{argument}: the population, {file}, has no column {value}; {guess}",
-        argument=option,
-        value=name,
-        file=population.name,
-        guess=did_you_mean(name, population.columns),
-    )
-
-
 def _refused(population: InputFiles, tasks: Sequence[Task]) -> list[RefusedTask]:
     """Tasks whose columns the population lacks, which leave others alone if there are some."""
     refused = []
     for task in tasks:
-        lacking = sorted(name for name in task.names if name not in population.columns)
-        if lacking:
-            error = _without_column(population, "task", lacking[0])
+        try:
+            population.require("task", *sorted(task.names))
+        except InputError as error:
             refused.append(it.tasks.RefusedTask(task, error))
     if len(refused) == len(tasks):
         raise refused[0].error
@@ -203,7 +189,7 @@ def _population(
         form=population.file_set.form,
         **kinds.of_columns(covariates),
     )
-    if isinstance(everyone, Scan):
+    if not everyone.several:
         return everyone
     with population.located():
         return everyone.load()

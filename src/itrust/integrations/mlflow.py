@@ -12,7 +12,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 import mlflow
@@ -46,6 +46,10 @@ CONFIG = ("on", "tasks", "pos_label", *ROLES, "missing", *OF_AUDIT, "seed", *OF_
 PREFIX = "itrust"
 PLAIN_NAME = re.compile(r"\w[\w. -]*", re.ASCII)
 MAX_TAG = 5_000  # characters that every store of MLflow takes
+GIVE_PROBABILITIES = (
+    "log a model with predict_proba, or one whose predict gives probabilities "
+    '(mlflow.sklearn.log_model(..., pyfunc_predict_fn="predict_proba"))'
+)
 _logger = logging.getLogger("mlflow.itrust")  # told where MLflow tells the rest
 
 
@@ -230,14 +234,7 @@ class ItrustEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
-    for name in config:
-        if name not in CONFIG:
-            raise InputError(
-                "evaluator_config: {value} is no setting of itrust; {guess}",
-                argument="evaluator_config",
-                value=name,
-                details={"guess": did_you_mean(str(name), list(CONFIG))},
-            )
+    _require(config, CONFIG, "evaluator_config", "{argument}: {value} is no setting of itrust")
     checked_choice(config.get("gate", "any"), "gate", get_args(Asked))
     checked_min_cell(config.get("min_cell"))
     prefix = config.get("prefix", PREFIX)
@@ -249,6 +246,18 @@ def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
             value=prefix,
         )
     return dict(config)
+
+
+def _require(names: Iterable[Any], known: Iterable[Any], argument: str, problem: str) -> None:
+    """Refuse the first name that is not known, with the closest one."""
+    texts = [str(name) for name in known]
+    for name in names:
+        if str(name) not in texts:
+            guess = did_you_mean(str(name), texts)
+            details = {"guess": guess}
+            raise InputError(
+                f"{problem}; {{guess}}", argument=argument, value=name, details=details
+            )
 
 
 def _sample(
@@ -264,14 +273,8 @@ def _sample(
     names = names_of(on) if on is not None else tuple(c for c in frame.columns if c not in used)
     more = set[str]().union(*(task.names for task in as_tasks(config.get("tasks", ()))))
     chosen = [*names, *sorted(more - set(names))]
-    for name in [*chosen, *used]:
-        if name not in frame.columns:
-            raise InputError(
-                "evaluator_config: the data has no column {value}; {guess}",
-                argument="evaluator_config",
-                value=name,
-                details={"guess": did_you_mean(str(name), list(frame.columns))},
-            )
+    problem = "{argument}: the data has no column {value}"
+    _require([*chosen, *used], frame.columns, "evaluator_config", problem)
     rows: dict[str, Any] = {role: frame[list(names_of(name))] for role, name in roles.items()}
     rows["weights"] = rows["weights"].iloc[:, 0] if "weights" in rows else None
     rows["missing"] = config.get("missing", "error")
@@ -337,31 +340,15 @@ def _probabilities(
         )
     told = dataset.predictions_data if model is None else model.predict(frame)
     if isinstance(told, pd.DataFrame) and predictions is not None:
-        if predictions not in told.columns:
-            raise InputError(
-                "{argument}: the model gives no column {value}; {guess}",
-                argument="predictions",
-                value=predictions,
-                details={"guess": did_you_mean(predictions, [str(c) for c in told.columns])},
-            )
+        problem = "{argument}: the model gives no column {value}"
+        _require([predictions], told.columns, "predictions", problem)
         told = told[predictions]
     values = np.asarray(told)
-    if values.ndim == 2 and values.shape[1] == 2:
-        values = values[:, column]
-    elif values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    is_class = (
-        values.ndim != 1 or values.dtype.kind not in "fiub" or set(np.unique(values)) <= {0, 1}
-    )
-    if is_class:
-        raise InputError(
-            "the predictions are labels, not probabilities; {cure}",
-            argument="predictions",
-            details={
-                "cure": "name a column of probabilities"
-                if model is None
-                else "log a model with predict_proba, or one whose predict gives probabilities "
-                '(mlflow.sklearn.log_model(..., pyfunc_predict_fn="predict_proba"))'
-            },
-        )
+    if values.ndim == 2 and values.shape[1] in (1, 2):
+        values = values[:, column if values.shape[1] == 2 else 0]
+    numeric = values.ndim == 1 and values.dtype.kind in "fiub"
+    if not numeric or set(np.unique(values)) <= {0, 1}:
+        cure = "name a column of probabilities" if model is None else GIVE_PROBABILITIES
+        problem = "the predictions are labels, not probabilities; {cure}"
+        raise InputError(problem, argument="predictions", details={"cure": cure})
     return values

@@ -325,7 +325,7 @@ def test_wrong_classes_are_refused_in_words(fitted, town):
     refused(lambda: fix.predict([[1.5, -0.5, 0.0]]), "must lie in")
     refused(lambda: fix.predict(test), "use .apply")
     refused(lambda: fix.apply(test.one_class("tie")), "several classes")
-    refused(lambda: Platt().fit(test.one_class("tie")).apply(test), "fitted on two labels")
+    refused(lambda: Platt().fit(test.one_class("tie")).apply(test), "the fit is on two labels")
     named = dict(zip(test.classes, test.p.T, strict=True))
     for columns in (named, dict(reversed(named.items()))):
         np.testing.assert_array_equal(fix.predict(columns), fix.predict(test.p))
@@ -336,7 +336,7 @@ def test_methods_say_what_they_are_for(town):
     refused(lambda: TemperatureScaling().fit(rows.one_class("tie")), "several classes")
     refused(lambda: OneVsRest(TemperatureScaling()).fit(rows), "method for two labels")
     refused(lambda: OneVsRest("isotonic").fit(rows), "with its brackets")
-    refused(lambda: MatrixScaling(ridges=(0.0,)).fit(rows), "positive numbers")
+    refused(lambda: MatrixScaling(ridges=(0.0,)).fit(rows), "must be a finite number above 0")
     refused(lambda: Local(alpha=2).fit(rows), "alpha")
     one = it.MulticlassSample(["win"] * 20, rows.p[:20], None, rows.classes)
     refused(lambda: VectorScaling().fit(one), "every label is 'win'")

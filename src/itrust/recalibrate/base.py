@@ -59,8 +59,7 @@ from itrust.recalibrate.rows import (
     CalibrationRows,
     Predictions,
     labelled,
-    outcomes_of,
-    refuse_other_classes,
+    refuse_other_outcomes,
     rows_in_files,
 )
 from itrust.recalibrate.saved import (
@@ -363,7 +362,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         given = labelled(sample)
-        self._refuse_others(given)
+        refuse_other_outcomes(given, self.classes_, "sample")
         if not isinstance(given, Scan):
             told: Given = given.with_predictions(self.predict(given.p, given))
             return told
@@ -395,22 +394,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         new_roles = replace(roles, prob=new)
         written: Any = replace(given, file_set=FileSet.of(place, form), roles=new_roles)
         return cast("Given", written)
-
-    def _refuse_others(self, sample: Any) -> None:
-        """Refuse rows of other classes than those of the fit."""
-        if sample.several != (self.classes_ is not None):
-            known = "two labels" if sample.several else "several classes"
-            raise InputError(
-                "this {name} was fitted on {known}, and the sample has {given}",
-                argument="sample",
-                details={
-                    "name": type(self).__name__,
-                    "known": known,
-                    "given": outcomes_of(sample),
-                },
-            )
-        if self.classes_ is not None:
-            refuse_other_classes(sample.classes, self.classes_, "sample")
 
     def unseen(self, x: object) -> dict[str, int]:
         """Count rows with a level that `fit` has not seen; missing values are not counted.

@@ -40,9 +40,8 @@ from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
 from itrust.recalibrate.rows import (
     CalibrationRows,
-    outcomes_of,
     random_rows,
-    refuse_other_classes,
+    refuse_other_outcomes,
     rows_in_files,
     unseen,
 )
@@ -209,14 +208,7 @@ def _worst_slice(sample: Any, alpha: float, draws: int, seed: int) -> Slice | No
 
 def _refuse_others(calibration: Rows, test: Rows) -> None:
     """Refuse rows of other classes or covariates, and rows that a method has learned from."""
-    if calibration.several != test.several:
-        raise InputError(
-            "calibration has {known}, and test has {given}; make a MulticlassSample of both",
-            argument="test",
-            details={"known": outcomes_of(calibration), "given": outcomes_of(test)},
-        )
-    if test.several:
-        refuse_other_classes(test.classes, calibration.classes, "test")
+    refuse_other_outcomes(test, calibration.classes if calibration.several else None, "test")
     if calibration.names != test.names:
         raise InputError(
             "calibration and test have different covariates", argument="test", value=test.names

@@ -144,25 +144,24 @@ def one_label(rows: Rows) -> bool:
     return bool(rows.codes.min() == rows.codes.max())
 
 
-def outcomes_of(rows: Any) -> str:
-    """What the labels of some rows are, in words."""
-    return "several classes" if rows.several else "two labels"
-
-
-def refuse_other_classes(found: tuple[Any, ...], classes: tuple[Any, ...], argument: str) -> None:
-    """Refuse classes that are not those of the fit, in its order."""
-    if found == classes:
+def refuse_other_outcomes(rows: Any, classes: tuple[Any, ...] | None, argument: str) -> None:
+    """Refuse rows of other classes than those of the fit, in its order; None: of two labels."""
+    if rows.several and classes is None:
+        problem = "{argument} has several classes, and the fit is on two labels"
+    elif classes is not None and not rows.several:
+        problem = (
+            "{argument} has two labels, and the fit is on several classes; take a MulticlassSample"
+        )
+    elif classes is None or rows.classes == classes:
         return
-    if set(found) == set(classes):
-        problem = "in another order than in the fit; put them in that order"
+    elif set(rows.classes) == set(classes):
+        cure = "in another order than in the fit; put them in that order"
+        problem = f"{{argument}} has the classes {{found}}, {cure}: {{classes}}"
     else:
-        problem = "which are not those of the fit; give those, or fit again"
-    raise InputError(
-        "{argument} has the classes {found}, {problem}: {classes}",
-        argument=argument,
-        value=found,
-        details={"found": listed(found), "problem": problem, "classes": listed(classes)},
-    )
+        cure = "which are not those of the fit; give those, or fit again"
+        problem = f"{{argument}} has the classes {{found}}, {cure}: {{classes}}"
+    details = {"found": listed(rows.classes), "classes": listed(classes or ())}
+    raise InputError(problem, argument=argument, value=rows.classes, details=details)
 
 
 # --- what methods learn from ----------------------------------------------------------------------

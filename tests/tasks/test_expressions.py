@@ -108,7 +108,7 @@ def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
     rows = TaskRows.predicted(town)
     fits = [task.fit(rows) for task in wanted]
     c, d = (fit.lean(rows.points, rows.weights) for fit in fits)
-    h = fits[0].below(rows.points, rows.weights)
+    h = rows.weights * wanted[0].terms_of(rows.points, rows.weights)[1]
     sums, squares, masses = np.split(whole[0], (2, 5))
     assert sums[:, 1:] == pytest.approx(np.array([c, d]) @ drawn)
     assert squares[1, 1:] == pytest.approx((c * d) @ drawn**2)

@@ -118,7 +118,7 @@ def test_sums_over_draws_are_those_of_a_double_loop():
     everyone = [s.codes, *codes.T.astype(int)]
     points, ones = s.points, np.ones(60)
     lean = [fit.lean(points, ones) for fit in fits]
-    below = [fit.below(points, ones) for fit in fits]
+    below = [leaf.terms_of(points, ones)[1] * leaf.among_positives for leaf in leaves]
     at = [s.classes.index(leaf.label) for leaf in leaves]
     pairs = list(zip(*np.triu_indices(len(leaves)), strict=True))
     for b, codes in enumerate(everyone):

@@ -355,12 +355,15 @@ def fewest_flips(
     if isinstance(form, Fraction):
         rows = _fewest(form, y, target, below=below, strict=strict)
         least = math.inf if rows is None else float(rows.size)
-    elif isinstance(form, Joined) and _is_sum(form):
+    elif form.sign in ("+", "-") and {type(form.left), type(form.right)} == {Fraction}:
         least, rows = _divided(form, y, target, below=below, strict=strict)
     else:
         least, rows = 0.0, None
     if not isinstance(form, Fraction):
-        least = max(least, float(_is_short(form, y, target, below=below)))
+        # A flip is needed where the number has not reached the value yet, by more than rounding.
+        value = form.leaning(y).value
+        short = value - target if below else target - value
+        least = max(least, float(short > ROUNDING * (1 + abs(value) + abs(target))))
         if rows is None and math.isfinite(least):
             rows = _greedy(form, y, target, below=below, strict=strict)
     return _told(form, y, least, rows)
@@ -377,18 +380,6 @@ def _told(form: Form, y: FloatArray, least: float, rows: IntArray | None) -> Fli
         return FlippedLabels(int(min(least, undefined)), count, count, 0)
     down = int(np.count_nonzero(y[rows]))
     return FlippedLabels(int(min(least, undefined)), rows.size, down, rows.size - down)
-
-
-def _is_short(form: Form, y: FloatArray, target: float, *, below: bool) -> bool:
-    """Whether the number has not reached the value yet, by more than rounding: a flip is needed."""
-    value = form.leaning(y).value
-    slack = ROUNDING * (1 + abs(value) + abs(target))
-    return bool((value - target if below else target - value) > slack)
-
-
-def _is_sum(form: Joined) -> bool:
-    sides = isinstance(form.left, Fraction) and isinstance(form.right, Fraction)
-    return sides and form.sign in ("+", "-")
 
 
 def _fewest(

@@ -691,11 +691,6 @@ class RatioFit:
         g, h = self.ratio.terms_of(points, weights, first)
         return weights * (g - self.value * h) if self.ratio.among_positives else weights * g
 
-    def below(self, points: Points, weights: FloatArray) -> FloatArray:
-        """Give w h among positives, else nothing: what stand-ins add to mass, (n,)."""
-        _, h = self.ratio.terms_of(points, weights)
-        return weights * h if self.ratio.among_positives else np.zeros(h.size)
-
 
 def refuse_odd_values(
     values: FloatArray, rows: IntArray, quantity: Quantity, whole: str, kind: str, **words: object

@@ -82,10 +82,6 @@ class CoefficientFit:
         found[rows] = weights[rows] * (design @ self.direction)
         return found
 
-    def below(self, points: Points, weights: FloatArray) -> FloatArray:  # noqa: ARG002
-        """Nothing: no stand-in moves what it is divided by."""
-        return np.zeros(weights.size)
-
 
 @dataclass(frozen=True)
 class Coefficient(Leaf):

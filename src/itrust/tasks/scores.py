@@ -135,7 +135,10 @@ class _TaskPartial:
         at, k = tasks.outcomes, len(tasks.fits)
         self.at, self.dtype = at, dtype
         self.lean = lean = np.array([fit.lean(chunk.points, w, chunk.first) for fit in tasks.fits])
-        self.below = np.array([fit.below(chunk.points, w) for fit in tasks.fits])
+        # What labels add to what leaves are divided by: nothing but for those among positives.
+        self.below = np.array(
+            [w * leaf.terms_of(chunk.points, w)[1] * leaf.among_positives for leaf in tasks.leaves]
+        )
         p = self.p = chunk.predictions.T[at]  # (k, n): of the outcome of every leaf
         self.one, self.other = one, other = np.triu_indices(k)
         self.pairs = lean[one] * lean[other]

@@ -26,7 +26,7 @@ import numpy as np
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair, is_plain
-from itrust.bias import Neighbours, Weights, neighbour_kernel
+from itrust.bias import Neighbours, neighbour_kernel
 from itrust.data import (
     Design,
     Everywhere,
@@ -629,14 +629,18 @@ class _Smooth:
     @classmethod
     def of(cls, labelled: Sample, points: Points, kernel: LocalKernel) -> _Smooth:
         bias, mass, widths = (np.zeros(len(points)) for _ in range(3))
-        still_open = np.arange(len(points))
+        w, still_open = labelled.weights_or_ones, np.arange(len(points))
         for factor in WIDTHS:
-            value, near, size = _local(labelled, points, still_open, kernel.widened(factor))
-            enough = size >= MIN_NEIGHBOURS
-            places = still_open[enough]
-            bias[places], mass[places] = value[enough], near[enough]
+            near, lean, squares = (np.zeros(len(points)) for _ in range(3))
+            for rows, places, block in _tiles(labelled, points, still_open, factor, kernel):
+                near[places] += block @ w[rows]
+                lean[places] += block @ (w[rows] * labelled.residuals[rows])
+                squares[places] += block**2 @ w[rows] ** 2
+            size = np.divide(near**2, squares, out=np.zeros(len(points)), where=squares > 0)
+            places = still_open[size[still_open] >= MIN_NEIGHBOURS]
+            bias[places], mass[places] = lean[places] / near[places], near[places]
             widths[places] = factor
-            still_open = still_open[~enough]
+            still_open = still_open[widths[still_open] == 0]
             if not still_open.size:
                 break
         return cls(labelled, points, kernel, bias, mass, widths)
@@ -647,9 +651,9 @@ class _Smooth:
         w, share = self.labelled.weights_or_ones, np.zeros(self.labelled.n)
         for factor in WIDTHS:
             chosen = np.flatnonzero(self.widths == factor)
-            for some, weights in _neighbours(self.points, chosen, self.kernel.widened(factor)):
-                for rows, places, block in _blocks(self.labelled, weights):
-                    share[rows] += w[rows] * (slope[some[places]] @ block)
+            tiles = _tiles(self.labelled, self.points, chosen, factor, self.kernel)
+            for rows, places, block in tiles:
+                share[rows] += w[rows] * (slope[places] @ block)
         return share
 
     def left_over(self) -> FloatArray:
@@ -660,36 +664,14 @@ class _Smooth:
         return np.asarray(left)
 
 
-def _local(
-    labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Local bias at some places, the weight of labelled rows there, and how many that is."""
-    mass, lean, squares = (np.zeros(places.size) for _ in range(3))
-    at = 0
-    for some, weights in _neighbours(points, places, kernel):
-        here = slice(at, at + some.size)
-        for rows, near, block in _blocks(labelled, weights):
-            w = labelled.weights_or_ones[rows]
-            mass[here][near] += block @ w
-            lean[here][near] += block @ (w * labelled.residuals[rows])
-            squares[here][near] += block**2 @ w**2
-        at += some.size
-    value = np.divide(lean, mass, out=np.zeros(places.size), where=mass > 0)
-    size = np.divide(mass**2, squares, out=np.zeros(places.size), where=squares > 0)
-    return value, mass, size
-
-
-def _neighbours(
-    points: Points, places: IntArray, kernel: LocalKernel
-) -> Iterator[tuple[IntArray, Neighbours]]:
-    """Some places at a time."""
+def _tiles(
+    labelled: Sample, points: Points, places: IntArray, factor: float, kernel: LocalKernel
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Weights of some labelled rows at some places at a time, by a kernel so many times as wide."""
     for at in range(0, places.size, PLACES_AT_ONCE):
         some = places[at : at + PLACES_AT_ONCE]
-        yield some, Neighbours(points.take(some), kernel)
-
-
-def _blocks(labelled: Sample, weights: Weights) -> Any:
-    for first in range(0, labelled.n, CHUNK_ROWS):
-        chunk = slice(first, first + CHUNK_ROWS)
-        for places, rows, block in weights.tiles(labelled.points.take(chunk)):
-            yield rows + first, places, block
+        weights = Neighbours(points.take(some), kernel.widened(factor))
+        for first in range(0, labelled.n, CHUNK_ROWS):
+            chunk = slice(first, first + CHUNK_ROWS)
+            for near, rows, block in weights.tiles(labelled.points.take(chunk)):
+                yield rows + first, some[near], block

@@ -13,8 +13,10 @@ import itrust as it
 settings.register_profile("itrust", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("itrust")
-# A shell starts what runs in the background with Ctrl-C ignored, and commands would inherit that.
+# A shell starts what runs in the background with Ctrl-C ignored, `nohup` with SIGHUP, and commands
+# would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -29,11 +29,12 @@ class WithFacts:
     """Values with names, some of which follow from others."""
 
     _derived: ClassVar[tuple[str, ...]] = ()  # properties that are facts, too
+    _untold: ClassVar[tuple[str, ...]] = ()  # fields that are none
 
     def _facts(self) -> Mapping[str, Any]:
         """All that was found, by name; of a dataclass, its fields and what follows from them."""
         this: Any = self
-        names = [own.name for own in fields(this)]
+        names = [own.name for own in fields(this) if own.name not in self._untold]
         return {name: getattr(this, name) for name in (*names, *self._derived)}
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import InputError, Rng, Setting, did_you_mean, listed, shown
+from itrust._core import InputError, Rng, Setting, listed, place_of, shown
 from itrust.bias import names_of
 from itrust.calibration import validation
 from itrust.data import (
@@ -68,15 +68,14 @@ def _graded(source: Any, grades: object, missing: str) -> tuple[Any, str | None]
     if grades is None:
         return source, None
     if isinstance(grades, str):
-        if grades not in source.names:
-            raise InputError(
-                "{argument}: there is no covariate {value}; {guess}",
-                argument="grades",
-                value=grades,
-                details={"guess": did_you_mean(grades, source.names)},
-                hint="rows are made with it among their covariates, and on= says which of these "
-                "are judged on",
-            )
+        place_of(
+            grades,
+            source.names,
+            "{argument}: there is no covariate {value}; {guess}",
+            argument="grades",
+            hint="rows are made with it among their covariates, and on= says which of these "
+            "are judged on",
+        )
         return source, grades
     if isinstance(source, Scan):
         raise InputError(
@@ -148,13 +147,7 @@ def known_names(rows: Any, on: Any) -> tuple[str, ...]:
     """Names of covariates that the rows have, or an error with the closest one."""
     names = names_of(on)
     for name in names:
-        if name not in rows.names:
-            raise InputError(
-                "there is no covariate {value}; {guess}",
-                argument="name",
-                value=name,
-                details={"guess": did_you_mean(name, rows.names)},
-            )
+        place_of(name, rows.names, "there is no covariate {value}; {guess}", argument="name")
     return names
 
 

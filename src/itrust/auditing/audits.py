@@ -22,13 +22,13 @@ from itrust._core import (
     as_seed,
     checked_reach,
     checked_share,
-    did_you_mean,
+    place_of,
     progress_stages,
 )
 from itrust.auditing.arguments import Tasks, asked_of, refuse_binary_settings
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
-from itrust.auditing.disclosure import Withheld, disclosed, short_scores
+from itrust.auditing.disclosure import Withheld, disclosed
 from itrust.auditing.measuring import (
     AuditDraws,
     measured_by_design,
@@ -194,16 +194,8 @@ class Audit(Result):
         )
 
     def __getitem__(self, name: Any) -> OutcomePart:
-        for part in self.parts:
-            if part.name == name:
-                return part
-        known = [str(part.name) for part in self.parts]
-        raise InputError(
-            "there is no class {value}; {guess}",
-            argument="name",
-            value=name,
-            details={"guess": did_you_mean(str(name), known)},
-        )
+        names, problem = [part.name for part in self.parts], "there is no class {value}; {guess}"
+        return self.parts[place_of(name, names, problem, argument="name")]
 
     @property
     def _only(self) -> OutcomePart:
@@ -324,17 +316,6 @@ class Audit(Result):
         """
         return self if min_cell is None else disclosed(self, min_cell, seed)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give all facts, ready for JSON.
-
-        Returns
-        -------
-        dict
-            As its JSON schema says; see `itrust.auditing.json_schema`.
-        """
-        facts = super().to_dict()
-        return facts if self.withheld is None else dict(short_scores(facts))
-
     def _facts(self) -> dict[str, Any]:
         from itrust.render import (
             about_findings,
@@ -346,7 +327,9 @@ class Audit(Result):
             validation_sentence,
         )
 
-        several = bool(self.classes)
+        several, test = bool(self.classes), self.test.to_dict()
+        if self.withheld is not None:  # more digits would tell labels
+            test["score"] = short(test["score"])
         validation = None
         if self.validation is not None:
             validation = {**self.validation.to_dict(), "sentence": validation_sentence(self)}
@@ -380,7 +363,7 @@ class Audit(Result):
             "draws": self.draws,
             "seed": self.seed,
             "overall": self.overall,
-            "test": {**self._test_facts(), "about_findings": about},
+            "test": {**test, "about_findings": about},
             "missed": missed,
             "parts": [self._part_facts(part) for part in self.parts],
             "pairs": self.pairs,
@@ -413,14 +396,6 @@ class Audit(Result):
             "text": evidence_words(item, self.tolerance),
             "class": None if name is None else str(name),
         }
-
-    def _test_facts(self) -> dict[str, Any]:
-        """The test, with null for numbers of rows that are withheld."""
-        found: dict[str, Any] = self.test.to_dict()
-        for part, own in zip(self.parts, found.get("classes", ()), strict=False):
-            if part.rows is None:
-                own["positives"] = None
-        return found
 
     def _part_facts(self, part: OutcomePart) -> dict[str, Any]:
         """One outcome, with the estimates of groups and slices at the tolerance of the audit."""

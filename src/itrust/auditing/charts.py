@@ -225,10 +225,7 @@ class ChartPoints(WithFacts):
     neighbours: Numbers
     pvalue: Numbers
     flagged: tuple[bool, ...]
-
-    def _facts(self) -> dict[str, Any]:
-        """All but the rows, which no file tells."""
-        return {name: value for name, value in vars(self).items() if name != "where"}
+    _untold = ("where",)  # the rows, which no file tells
 
     def implied_by(self, pvalue: float) -> Self:
         """Mark nothing that calibration given the covariates implies and that was not rejected.
@@ -331,9 +328,7 @@ class MapSide(WithFacts):
     at: tuple[str, ...]
     edges: Numbers
     where: tuple[Predicate, ...] = ()
-
-    def _facts(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "where"}
+    _untold = ("where",)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from itrust._core import (
     as_seed,
     checked_reach,
     counted,
-    did_you_mean,
+    place_of,
     progress_stages,
 )
 from itrust.auditing.arguments import at_hand, known_names
@@ -122,14 +122,12 @@ class Difference(WithFacts):
     upper: float
     note: str = ""
     task: Task | None = None
+    _untold = ("task",)
 
     @property
     def clear(self) -> bool:
         """Whether the interval excludes 0."""
         return self.lower > 0 or self.upper < 0
-
-    def _facts(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "task"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,11 +158,8 @@ class Comparison(Result):
     seed: int
 
     def __getitem__(self, name: str) -> ModelReport:
-        for model in self.models:
-            if model.name == name:
-                return model
-        known = [model.name for model in self.models]
-        raise InputError(f"there is no model {name!r}; {did_you_mean(name, known)}")
+        names = [model.name for model in self.models]
+        return self.models[place_of(name, names, "there is no model {value}; {guess}")]
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []

@@ -116,9 +116,7 @@ class Withheld(WithFacts):
     findings: int
     tasks: int
     shown: int
-
-    def _facts(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "seed"}  # secret
+    _untold = ("seed",)
 
 
 def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:
@@ -143,18 +141,6 @@ def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:
         ),
     )
     return replace(shown, withheld=withheld, whole=whole)
-
-
-def short_scores(facts: Any) -> Any:
-    """Facts with scores of tests in three digits: more would tell labels."""
-    if isinstance(facts, list):
-        return [short_scores(part) for part in facts]
-    if not isinstance(facts, dict):
-        return facts
-    return {
-        name: short(part) if name == "score" and isinstance(part, float) else short_scores(part)
-        for name, part in facts.items()
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +255,9 @@ class _Walk:
                 return True
         return self.cell(where, rows).rows < least
 
-    def chance(self, pvalue: float) -> float:
-        """A p-value of a part."""
-        return short_pvalue(pvalue, self.audit.alpha)
+    def chance(self, pvalue: Any) -> Any:
+        """A p-value of a part, if there is one."""
+        return None if pvalue is None else short_pvalue(pvalue, self.audit.alpha)
 
     @singledispatchmethod
     def _shown(self, own: Any) -> Any:
@@ -399,25 +385,16 @@ class _Walk:
         return replace(own, moved=moved, score=short(own.score))
 
     @_shown.register(RegionPower)
-    def _(self, own: RegionPower) -> Any:
-        if isinstance(own.where, Everywhere):
-            return own
-        if self.few(own.where, own.share * self.audit.n):
-            return HIDDEN
-        return replace(own, share=self._share(own.where, own.share))
-
     @_shown.register(GroupPower)
     @_shown.register(Overlooked)
     def _(self, own: Any) -> Any:
         if own.where is None or isinstance(own.where, Everywhere):
             return own
         if self.few(own.where, own.share * self.audit.n):
-            return replace(own, where=None, share=short(own.share, 1))
-        return replace(own, share=self._share(own.where, own.share))
-
-    def _share(self, where: Predicate, share: float) -> float:
-        cell = self.cell(where, share * self.audit.n)
-        return min(share * cell.count / max(cell.rows, 1), 1.0)
+            nowhere = {"where": None, "share": short(own.share, 1)}
+            return HIDDEN if isinstance(own, RegionPower) else replace(own, **nowhere)
+        cell = self.cell(own.where, own.share * self.audit.n)
+        return replace(own, share=min(own.share * cell.count / max(cell.rows, 1), 1.0))
 
     @_shown.register(TaskResult)
     def _(self, own: TaskResult) -> Any:
@@ -507,12 +484,8 @@ class _Walk:
         for name in (own.label, own.taken_for):
             walk, groups = self.of_class(name), self.audit[name].diagnosis.groups or ()
             shown += [walk(group) for group in groups if group.where == own.where]
-        if (
-            HIDDEN in shown
-            or len(shown) < 2
-            or self.is_few(own.label)
-            or self.is_few(own.taken_for)
-        ):
+        few = self.is_few(own.label) or self.is_few(own.taken_for)
+        if few or HIDDEN in shown or len(shown) < 2:
             return HIDDEN
         low, high = shown
         return replace(
@@ -574,16 +547,13 @@ class _Walk:
             exact = own.value, own.lower, own.upper
             told = self.everyone.interval(exact, value, marks=[1.0], what=own.name)
             ends = dict(zip(ends, map(short, told), strict=True))
-        pvalues: dict[str, Any] = {
-            name: told if told is None else self.chance(told)
-            for name, told in (("pvalue", own.pvalue), ("exact_pvalue", own.exact_pvalue))
-        }
+        pvalues = {name: self.chance(getattr(own, name)) for name in ("pvalue", "exact_pvalue")}
         return replace(own, value=value, **ends, **pvalues)
 
     @_shown.register(Validation)
     def _(self, own: Validation) -> Any:
         counts = {name: getattr(own, name) for name in ("certain", "contrary")}
-        few: dict[str, Any] = {n: None for n, k in counts.items() if k and k < self.least}
+        few = {name: None for name, k in counts.items() if k and k < self.least}
         return self.walked(own, events=self.labelled(1).count, **few)
 
     @_shown.register(Grade)

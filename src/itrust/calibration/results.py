@@ -473,7 +473,9 @@ class ClassResult(WithFindings, WithFacts):
         return f"<ClassResult: {self.name}, p {self.pvalue:.3g}>"
 
     def _facts(self) -> dict[str, Any]:
-        return {**vars(self), "findings": self.findings[:MAX_OF_CLASS]}
+        positives = None if self.positives < 0 else self.positives  # withheld
+        told = {"positives": positives, "findings": self.findings[:MAX_OF_CLASS]}
+        return {**vars(self), **told}
 
 
 @dataclass(frozen=True, repr=False)

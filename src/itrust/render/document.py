@@ -10,7 +10,7 @@ import base64
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
 from html import escape
 from io import BytesIO
@@ -99,6 +99,11 @@ class Document(NamedTuple):
 def document_of(result: object) -> Document:
     """What a result says; modules of `render.text` register it."""
     raise TypeError(f"nothing says how a {type(result).__name__} reads")
+
+
+def in_one_line(kind: type, words: Callable[[Any], str]) -> None:
+    """Register results that are one line."""
+    document_of.register(kind, lambda result: Document(words(result)))
 
 
 def as_text(result: object, width: int = WIDTH) -> str:

@@ -121,8 +121,6 @@ def _dots(
         panel.plot([value], [k], "o", color=DOT, markersize=6, zorder=3)
         text = written(value) if finite else number(value)
         beside_axes(panel, k, text, INK if finite else FAINT)
-    panel.tick_params(axis="y", length=0)
-    panel.spines["left"].set_visible(False)
     rows_of_names(panel, ["\n".join(map(short, name.split("\n"))) for name in names])
     return panel
 

@@ -15,7 +15,6 @@ from itrust._core import (
     rounded,
     shown_name,
     signed,
-    signed_in,
     wrapped,
 )
 from itrust.auditing import (
@@ -158,7 +157,7 @@ def summary_of(audit: Audit) -> str:
     mean = audit.overall.mean
     ends = mean.lower, mean.upper
     predicted, observed = (rounded(value, *ends) for value in (mean.predicted, mean.observed))
-    bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
+    bias, interval = bias_text(mean)
     rows = counted(audit.n, "row")
     if audit.rows_available != audit.n:
         rows = f"{audit.n:,} random ones of {counted(audit.rows_available, 'row')}"
@@ -168,11 +167,11 @@ def summary_of(audit: Audit) -> str:
         return (
             f"{rows}, {len(audit.classes)} classes; the class with the largest probability is "
             f"right in {observed}, by its probability in {predicted}: difference {bias} "
-            f"({lower} to {upper})"
+            f"({interval})"
         )
     return (
         f"{rows}; mean prediction {predicted}, observed rate {observed}: overall bias {bias} "
-        f"({lower} to {upper})"
+        f"({interval})"
     )
 
 
@@ -532,12 +531,8 @@ def _class_cells(part: OutcomePart) -> tuple[str, ...]:
     predicted = f"{mean.predicted:.3f}"
     if part.rows is None:
         return str(part.name), "few", predicted, "withheld", "", "", pvalue
-    ends = mean.lower, mean.upper
-    observed, bias = f"{mean.observed:.3f}", signed_in(mean.bias, *ends)
-    lower, upper = (signed_in(end, *ends) for end in ends)
-    interval = f"{lower} to {upper}"
-    rows = f"{part.rows:,}"
-    return str(part.name), rows, predicted, observed, bias, interval, pvalue
+    rates = predicted, f"{mean.observed:.3f}"
+    return str(part.name), f"{part.rows:,}", *rates, *bias_and_interval(mean), pvalue
 
 
 def _pvalue(value: float) -> str:
@@ -573,13 +568,12 @@ def _pair_lines(found: ClassMatrix) -> list[str]:
 
 
 def _pair_words(pair: PairBias) -> str:
-    ends = pair.lower, pair.upper
-    bias, lower, upper = (signed_in(value, *ends) for value in (pair.bias, *ends))
+    bias, ends = bias_and_interval(pair)
     often = "more" if pair.bias > 0 else "less"
     return (
         f"rows of {class_words(pair.label)} give {class_words(pair.taken_for)} {often} than the "
         f"model expects: {pair.given:.3f}, expected {pair.expected:.3f}, difference {bias} "
-        f"({lower} to {upper})"
+        f"({ends})"
     )
 
 

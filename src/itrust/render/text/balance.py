@@ -125,10 +125,7 @@ def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
             f"(p = {found.pvalue:.3g})"
         )
     if found.unlike > NOTED:
-        told.append(
-            f"no labelled row resembles {percent(found.unlike)} of the population: "
-            f"{gap_words(found.gaps)}"
-        )
+        told.append(unlike_words(found))
     if found.effective < FEW * found.n:
         told.append(effective_words(found))
     return tuple(told)

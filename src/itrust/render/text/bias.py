@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def rows_of(part: PartBias) -> str:
     return f"{part.rows:,}"
 
 
-def bias_and_interval(part: PartBias) -> tuple[str, str]:
+def bias_and_interval(part: Any) -> tuple[str, str]:
     """The bias and its interval, with the digits that the interval can tell."""
     ends = part.lower, part.upper
     if not np.isfinite(part.bias):

@@ -28,6 +28,7 @@ from itrust.render.document import (
     Sentence,
     Table,
     document_of,
+    in_one_line,
     interval,
     noted,
     number,
@@ -295,9 +296,7 @@ def pvalue_text(result: CalibrationResult) -> str:
     return f"{'below ' if result.pvalue_is_below else ''}{result.pvalue:.4g}"
 
 
-@document_of.register
-def _(result: Refusal) -> Document:
-    return Document(refusal_words(result))
+in_one_line(Refusal, refusal_words)
 
 
 def kind_text(result: CalibrationResult) -> str:

@@ -186,7 +186,7 @@ def _where(rows: Predicate) -> str:
     return "" if isinstance(rows, Everywhere) else f" where {rows}"
 
 
-def bias_text(result: TaskResult) -> tuple[str, str]:
+def bias_text(result: Any) -> tuple[str, str]:
     """The bias of a number and its interval, with the digits that the interval can tell."""
     ends = result.lower, result.upper
     bias, lower, upper = (rounded(value, *ends, "+") for value in (result.bias, *ends))

@@ -9,7 +9,16 @@ from typing import Any
 from itrust._core import counted, listed, rounded
 from itrust.auditing import Check
 from itrust.calibration import Shape
-from itrust.render.document import Document, Notes, Section, Sentence, document_of, more, spelt
+from itrust.render.document import (
+    Document,
+    Notes,
+    Section,
+    Sentence,
+    document_of,
+    in_one_line,
+    more,
+    spelt,
+)
 from itrust.render.text.calibration import shape_words
 from itrust.render.text.tasks import pvalue_words
 from itrust.tasks import TaskFinding
@@ -359,9 +368,7 @@ def _(report: WatchReport) -> Document:
     )
 
 
-@document_of.register
-def _(result: Watch) -> Document:
-    return document_of(watch_report(result))
+document_of.register(Watch, lambda watch: document_of(watch_report(watch)))
 
 
 def watch_headline(report: WatchReport) -> str:
@@ -412,21 +419,7 @@ def _(result: Onset) -> Document:
     return Document(f"{since_words(result)}, by the check {spelt(result.check)!r}{label}")
 
 
-@document_of.register
-def _(result: WatchFinding) -> Document:
-    return Document(finding_line(result))
-
-
-@document_of.register
-def _(result: NumberSoFar) -> Document:
-    return Document(number_line(result))
-
-
-@document_of.register
-def _(result: BatchRecord) -> Document:
-    return Document(batch_line(result))
-
-
-@document_of.register
-def _(result: Segment) -> Document:
-    return Document(segment_words(result))
+in_one_line(WatchFinding, finding_line)
+in_one_line(NumberSoFar, number_line)
+in_one_line(BatchRecord, batch_line)
+in_one_line(Segment, segment_words)

@@ -324,11 +324,9 @@ def checked_min_cell(min_cell: object) -> int | None:
     return None if min_cell is None else checked_count(min_cell, "min_cell")
 
 
-def checked_share(value: object, argument: str, *, one: bool = False) -> float:
-    """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else."""
-    number = _number(value)
-    where = "above 0 and at most at 1" if one else "between 0 and 1"
-    return _checked(0 < number < 1 or (one and number == 1), value, argument, f"lie {where}")
+def checked_share(value: object, argument: str) -> float:
+    """Pass a number between 0 and 1 on, ends excluded; refuse anything else."""
+    return _checked(0 < _number(value) < 1, value, argument, "lie between 0 and 1")
 
 
 def checked_alpha(alpha: object) -> float:

@@ -35,7 +35,10 @@ class WithFacts:
         """All that was found, by name; of a dataclass, its fields and what follows from them."""
         this: Any = self
         names = [own.name for own in fields(this) if own.name not in self._untold]
-        return {name: getattr(this, name) for name in (*names, *self._derived)}
+        return self._by_name(*names, *self._derived)
+
+    def _by_name(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.

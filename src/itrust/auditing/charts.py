@@ -433,9 +433,9 @@ class _Drawer:
         telling: Sequence[Sequence[str]] = (),
     ) -> None:
         self.rows = min(whole.n, MAX_ROWS)
-        self.sample: Sample = (
-            whole if self.rows == whole.n else whole.take(_some_rows(whole.n, self.rows))
-        )
+        self.sample = whole
+        if self.rows < whole.n:
+            self.sample = whole.take(smallest_tickets(tickets(0, whole.n), self.rows))
         self.alpha, self.seed = alpha, seed
         self.draws = min(draws, max(DRAWS, math.ceil(2 / alpha)))
         self.telling = telling
@@ -528,7 +528,7 @@ class _Drawer:
             group=part.group,
             by=by,
             rows=part.rows,
-            at=tuple(axis.shown(k) for k in range(some.start, some.stop)),
+            at=tuple(map(axis.shown, some)),
             x=_positions(axis, some),
             bias=_rounded(part.values[some]),
             lower=_rounded(part.band.lower[some]),
@@ -628,12 +628,7 @@ def _places(axis: Axis, known: BoolArray) -> list[int]:
     """Levels with a value; of a number, from the first place with a value to the last."""
     if axis.labels:
         return [int(k) for k in np.flatnonzero(known)]
-    inner = _inner(known)
-    return list(range(inner.start, inner.stop))
-
-
-def _some_rows(n: int, most: int) -> Any:
-    return np.sort(smallest_tickets(tickets(0, n), most))
+    return _inner(known)
 
 
 def _level_count(column: Column) -> int:
@@ -648,9 +643,9 @@ def _kind(axis: Axis) -> str:
     return "date" if axis.column.kind == "date" else "number"
 
 
-def _positions(axis: Axis, some: slice) -> tuple[Any, ...]:
+def _positions(axis: Axis, some: list[int]) -> tuple[Any, ...]:
     if _kind(axis) == "date":
-        return tuple(axis.shown(k) for k in range(some.start, some.stop))
+        return tuple(map(axis.shown, some))
     return _rounded(axis.positions[some])
 
 
@@ -669,10 +664,10 @@ def _side(axis: Axis, places: Sequence[int]) -> MapSide:
     return MapSide(axis.name, _kind(axis), at, edges)
 
 
-def _inner(known: BoolArray) -> slice:
+def _inner(known: BoolArray) -> list[int]:
     """From the first place with a value to the last."""
     places = np.flatnonzero(known)
-    return slice(int(places[0]), int(places[-1]) + 1) if places.size else slice(0, 0)
+    return list(range(int(places[0]), int(places[-1]) + 1)) if places.size else []
 
 
 def _rounded(values: FloatArray) -> Numbers:

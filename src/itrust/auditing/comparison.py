@@ -84,6 +84,7 @@ class ModelReport(WithFacts):
     smooth_ece: float
     test: CalibrationResult | MulticlassResult
     tasks: tuple[TaskResult, ...]
+    _untold = ("test",)
 
     def __repr__(self) -> str:
         scores = f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, p {self.test.pvalue:.3g}"
@@ -91,7 +92,7 @@ class ModelReport(WithFacts):
 
     def _facts(self) -> dict[str, Any]:
         test = {"statistic": self.test.statistic, "pvalue": self.test.pvalue}
-        return {name: value for name, value in vars(self).items() if name != "test"} | test
+        return {**super()._facts(), **test}
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,7 @@ def _surprise(p: FloatArray) -> FloatArray:
 
 
 LOSSES = {"Brier": _squares, "log loss": _surprise}
+SCORE_NAMES = {"Brier": "brier", "log loss": "log_loss"}
 
 
 def _score_differences(a: Any, b: Any, alpha: float) -> Iterator[Difference]:

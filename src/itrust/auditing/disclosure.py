@@ -26,7 +26,7 @@ from itrust.auditing.charts import (
     ReliabilityLine,
     nice_step,
 )
-from itrust.auditing.comparison import Comparison, Difference, ModelReport
+from itrust.auditing.comparison import SCORE_NAMES, Comparison, Difference, ModelReport
 from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
 from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
 from itrust.auditing.verdict import (
@@ -309,9 +309,9 @@ class _Walk:
 
     @_shown.register(ReliabilityCurve)
     def _(self, own: ReliabilityCurve) -> Any:
-        bins: dict[str, list[float]] = {name: [] for name in vars(own)}
+        bins = []
         for values in zip(*vars(own).values(), strict=True):
-            one = dict(zip(bins, map(float, values), strict=True))
+            one = dict(zip(vars(own), map(float, values), strict=True))
             if one["rows"] < self.least:
                 self.gone.append(one)
                 continue
@@ -322,9 +322,11 @@ class _Walk:
             one |= {"observed": rate, "lower": lower, "upper": upper, "rows": cell.count}
             one["predicted"] = cell.predicted(one["predicted"], self.outcome)
             one["share"] *= cell.count / cell.rows
-            for name, value in one.items():
-                bins[name].append(value)
-        arrays = {name: np.array(bins[name], dtype=part.dtype) for name, part in vars(own).items()}
+            bins.append(one)
+        arrays = {
+            name: np.array([one[name] for one in bins], dtype=part.dtype)
+            for name, part in vars(own).items()
+        }
         return ReliabilityCurve(**arrays)
 
     @_shown.register(Overall)
@@ -650,7 +652,7 @@ class _Walk:
     def _points(self, own: Any, places: list[tuple[str, Predicate | None]]) -> Any:
         """Points of a curve or cells of a map, each with the noise of the rows near it."""
         names = [n for n in vars(own) if n in POINTWISE]
-        told: dict[str, list[Any]] = {name: [] for name in names}
+        told: list[dict[str, Any]] = []
         for k, (place, where) in enumerate(places):
             one = {name: getattr(own, name)[k] for name in names}
             near = one["neighbours"] or 0.0
@@ -660,12 +662,11 @@ class _Walk:
                 one = dict.fromkeys(names)
             else:
                 one |= self._point(one, self.set_of(near, place), where)
-            for name, value in one.items():
-                told[name].append(value)
-        blank = tuple(
-            bool(own.flagged[k]) and told["bias"][k] is not None for k in range(len(places))
-        )
-        return replace(own, **{name: tuple(values) for name, values in told.items()}, flagged=blank)
+            told.append(one)
+        shown = {name: tuple(one[name] for one in told) for name in names}
+        pairs = zip(own.flagged, shown["bias"], strict=False)
+        flagged = tuple(bool(flag) and bias is not None for flag, bias in pairs)
+        return replace(own, **shown, flagged=flagged)
 
     def _point(self, one: dict[str, Any], cell: Cell, where: Predicate | None) -> dict[str, Any]:
         moved = cell.moved("labels", LABELS) - cell.moved("predictions", PREDICTIONS)
@@ -690,5 +691,5 @@ POINTWISE = frozenset(
 def _told_of(model: ModelReport, own: Difference) -> float:
     """What a difference is of: a score, or the plug-in estimate of a task."""
     if own.task is None:
-        return float(getattr(model, {"Brier": "brier", "log loss": "log_loss"}[own.what]))
+        return float(getattr(model, SCORE_NAMES[own.what]))
     return next((task.plugin for task in model.tasks if task.task == own.task), math.nan)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from itrust._core import InputError, Result, WithFacts, checked_alpha, listed
-from itrust.auditing.comparison import LOSSES, loss_error
+from itrust.auditing.comparison import LOSSES, SCORE_NAMES, loss_error
 from itrust.bias import GroupBias
 from itrust.data import Predicate, Sample, short, short_pvalue
 from itrust.tasks import (
@@ -30,9 +30,6 @@ from itrust.tasks import (
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
-
-SCORE_NAMES = {"Brier": "brier", "log loss": "log_loss"}
-
 
 # Why two values have no difference that could be judged.
 INFINITE = "the log loss is infinite: a label was called impossible"
@@ -150,22 +147,13 @@ class Drift(Result):
     def _facts(self) -> Mapping[str, Any]:
         from itrust.render import drift_sentence
 
-        return {
-            "changes": [part.to_dict() for part in self.changes],
-            "n": list(self.n),
-            "names": list(self.names),
-            "alpha": self.alpha,
-            "same_model": self.same_model,
-            "comparisons": self.comparisons,
-            "only_first": list(self.only_first),
-            "only_second": list(self.only_second),
-            "sentence": drift_sentence(self),
-        }
+        told = self._by_name("changes", "n", "names", "alpha", "same_model", "comparisons")
+        alone = self._by_name("only_first", "only_second")
+        return {**told, **alone, "sentence": drift_sentence(self)}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        kept = ("where",)
         rows = (part.to_dict() for part in self.changes)
-        return [{key: value for key, value in row.items() if key not in kept} for row in rows]
+        return [{key: value for key, value in row.items() if key != "where"} for row in rows]
 
 
 def drift(

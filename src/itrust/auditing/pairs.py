@@ -56,6 +56,7 @@ class PairBias(WithFacts):
     upper: float
     pvalue: float
     alpha: float
+    _derived = ("bias", "at_least")
 
     @property
     def bias(self) -> float:
@@ -73,8 +74,7 @@ class PairBias(WithFacts):
         return self.pvalue <= self.alpha
 
     def _facts(self) -> dict[str, Any]:
-        facts = {**vars(self), "bias": self.bias, "at_least": self.at_least}
-        return {**facts, "label": str(self.label), "taken_for": str(self.taken_for)}
+        return {**super()._facts(), "label": str(self.label), "taken_for": str(self.taken_for)}
 
 
 @dataclass(frozen=True)
@@ -185,14 +185,9 @@ class ClassMatrix(Result):
         return {
             "classes": [str(name) for name in self.classes],
             "rows": [None if rows < 0 else int(rows) for rows in self.rows],
-            "given": self.given,
-            "expected": self.expected,
-            "pairs": self.pairs,
+            **self._by_name("given", "expected", "pairs"),
             "shown": len(self.shown),
-            "places": self.places,
-            "alpha": self.alpha,
-            "draws": self.draws,
-            "seed": self.seed,
+            **self._by_name("places", "alpha", "draws", "seed"),
         }
 
     def _rows(self) -> list[dict[str, Any]]:

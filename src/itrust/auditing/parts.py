@@ -152,8 +152,8 @@ class Overall(WithFacts):
         return self.pvalue <= alpha or (self.test is not None and self.test.impossible > 0)
 
     def _facts(self) -> dict[str, Any]:
-        names = ("mean", "statistic", "pvalue", "unadjusted_pvalue", *SCORES)
-        return {name: getattr(self, name) for name in names} | {"curve": vars(self.curve)}
+        told = self._by_name("mean", "statistic", "pvalue", "unadjusted_pvalue", *SCORES)
+        return {**told, "curve": vars(self.curve)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

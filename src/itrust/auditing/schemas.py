@@ -89,7 +89,15 @@ def check_json(found: Mapping[str, Any]) -> None:
     ...
     itrust.InputError: pvalue must be a number or null, not the text 'small'
     """
-    _refuse_other_forms(found)
+    said = found.get("schema") if isinstance(found, Mapping) else None
+    if said != SCHEMA:
+        raise InputError(
+            "it has {what}, not {ours}; give what comes from {made} of this version",
+            argument="found",
+            what="no entry 'schema'" if said is None else f"the schema {shown(said)}",
+            ours=SCHEMA,
+            made=MADE_BY,
+        )
     try:
         wrong = list(islice(faults(dict(found), _schema()), MAX_FAULTS))
     except RecursionError:
@@ -104,20 +112,6 @@ def check_json(found: Mapping[str, Any]) -> None:
         argument="found",
         details={"place": place or "it", "problem": problem, "more": more},
     )
-
-
-def _refuse_other_forms(found: Any) -> None:
-    said = found.get("schema") if isinstance(found, Mapping) else None
-    if said != SCHEMA:
-        raise InputError(
-            "it has {what}, not {ours}; give what comes from {made} of this version",
-            argument="found",
-            details={
-                "what": "no entry 'schema'" if said is None else f"the schema {shown(said)}",
-                "ours": SCHEMA,
-                "made": MADE_BY,
-            },
-        )
 
 
 def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
@@ -190,7 +184,7 @@ def faults(
                     yield place, f"must be {wanted}, not {_in_words(value)}"
             case "const" | "enum":
                 known = [rule] if keyword == "const" else rule
-                if not any(_is_same(value, one) for one in known):
+                if value not in known:
                     wanted = f"{'one of ' * (len(known) > 1)}{', '.join(map(shown, known))}"
                     yield place, f"must be {wanted}, not {_in_words(value)}"
             case "required":
@@ -229,11 +223,6 @@ def _is_a(value: Any, kind: str) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, KINDS[kind][1])
-
-
-def _is_same(value: Any, known: Any) -> bool:
-    """Whether two scalars are one: true is not 1, but 1.0 is."""
-    return isinstance(value, bool) == isinstance(known, bool) and bool(value == known)
 
 
 def _in_words(value: Any) -> str:

@@ -235,9 +235,6 @@ class WithRun(Result):
         values = (self.score,) if self.null_distribution is None else self.null_distribution
         return TIE * max(abs(self.score), float(np.abs(values).max()))
 
-    def _by_name(self, *names: str) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True)
 class Refusal(Result):

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TextIO
 import pyarrow as pa
 
 from itrust import data
-from itrust._core import InputError, counted, did_you_mean, free_memory, listed
+from itrust._core import InputError, counted, free_memory, listed, place_of
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.data import GZIP, HEAD_BYTES, format_of_bytes, refused, unreadable
@@ -70,19 +70,10 @@ class InputFiles:
 
     def require(self, option: str, *names: str) -> None:
         """Raise unless columns are there, with the closest one; `option` named them."""
+        problem = "{argument}: {file} has no column {value}; {guess}{more}"
         for name in names:
-            if name in self.columns:
-                continue
-            guess = did_you_mean(name, self.columns)
-            if option == "task":
-                guess += data.in_backticks(name, self.columns)
-            raise InputError(
-                "{argument}: {file} has no column {value}; {guess}",
-                argument=option,
-                value=name,
-                file=self.name,
-                guess=guess,
-            )
+            more = data.in_backticks(name, self.columns) if option == "task" else ""
+            place_of(name, self.columns, problem, argument=option, file=self.name, more=more)
 
     @property
     def places(self) -> list[Path]:

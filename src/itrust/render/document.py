@@ -90,10 +90,6 @@ class Document(NamedTuple):
     tone: str | None = None
     lead: str = ""
 
-    def section(self, key: str) -> Section:
-        """The section about something."""
-        return next(own for own in self.blocks if isinstance(own, Section) and own.key == key)
-
 
 @singledispatch
 def document_of(result: object) -> Document:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from itrust._core import printable
-from itrust.auditing import Asked, Audit, gate, watch_checks
+from itrust.auditing import Asked, Audit, Check, gate, watch_checks
 from itrust.bias import SIGN
 from itrust.render.document import Block, Document, Notes, Section, Sentence, Table, more, spelt
 from itrust.render.text.auditing import (
@@ -91,10 +91,7 @@ def summary_markdown(
 ) -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices."""
     found = gate(audit, asked, robust_to)
-    checks = [
-        (spelt(check.name), check.outcome, _cell(check_lines(check, audit)))
-        for check in found.checks[1:]
-    ]
+    checks = [(check, check_lines(check, audit)) for check in found.checks[1:]]
     parts = shown_parts(audit)
     shown = [(spelt(where), rows_of(own), *bias_and_interval(own)) for where, own in parts]
     notes = list(more(len(parts) - MAX_PARTS))
@@ -115,7 +112,7 @@ def summary_markdown(
                 Sentence(
                     f"{audit.n:,} rows of {name}{by_cluster(audit)}, judged on {judged_on(audit)}."
                 ),
-                Table(("check", "outcome", "found"), checks),
+                _checks(checks),
                 Table(("shown to be miscalibrated", "rows", "bias", "interval"), shown[:MAX_PARTS]),
                 *map(Sentence, notes),
                 Sentence(f"{_as_sentence(SIGN)} Alpha {audit.alpha:g}, {made}"),
@@ -128,10 +125,7 @@ def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
     """Summarise a watch for a pull request or a job: alarm, checks of the gate, last batch."""
     found = watch_checks(report, asked)
     closed = any(check.outcome == "failed" for check in found)
-    checks = [
-        (spelt(check.name), check.outcome, _cell(watch_check_lines(check, report)))
-        for check in found
-    ]
+    checks = [(check, watch_check_lines(check, report)) for check in found]
     last = f"No batch yet in {name}."
     if report.history:
         last = f"Last: {batch_line(report.history[-1], report)}, from {name}."
@@ -141,15 +135,16 @@ def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
             [
                 Sentence(f"{watch_sentence(report)}."),
                 Sentence(last),
-                Table(("check", "outcome", "found"), checks),
+                _checks(checks),
                 Sentence(f"What is promised: {promise_words(report)}."),
             ],
         )
     )
 
 
-def _cell(lines: Sequence[str]) -> str:
-    return "\n".join(map(spelt, lines))
+def _checks(found: Iterable[tuple[Check, Sequence[str]]]) -> Table:
+    rows = [(spelt(own.name), own.outcome, "\n".join(map(spelt, lines))) for own, lines in found]
+    return Table(("check", "outcome", "found"), rows)
 
 
 def _as_sentence(words: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import singledispatch
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -173,12 +173,11 @@ def bias_axis(ax: Axes) -> None:
     ax.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
 
 
-def sign_words(ax: Axes, side: Literal["left", "right"] = "left") -> None:
+def sign_words(ax: Axes) -> None:
     """Say at the ends of a vertical bias axis what its signs mean."""
-    x = 0.01 if side == "left" else 0.99
     quiet: dict[str, Any] = {"color": FAINT, "fontsize": "small", "zorder": 5}
     for y, words, place in ((0.99, f"↑ {UNDER}", "top"), (0.01, f"↓ {OVER}", "bottom")):
-        ax.text(x, y, words, transform=ax.transAxes, ha=side, va=place, **quiet)
+        ax.text(0.01, y, words, transform=ax.transAxes, ha="left", va=place, **quiet)
 
 
 def beside_axes(ax: Axes, row: float, text: str, color: str) -> None:

@@ -14,6 +14,7 @@ from itrust.render.text.watch import evidence_text
 
 MAX_FOREST, MAX_COMPARED = 30, 20
 STEPS = (-2, -1, -0.5, 0.5, 1, 2)  # ends of the colours of a map, in tolerances
+BINNED = "Observed rate against mean prediction in bins of equal weight"
 LOWEST = -2.0  # digits of the evidence of a watch; what is below is drawn there
 
 
@@ -124,10 +125,7 @@ def _pictures(a: MarkedFacts) -> dict[str, Picture]:
         title, sets = "Bias over two covariates", [{"parts": charts["maps"]}]
         found["map"] = Picture(title, "map", sets, (), ("Map of",), settings)
     views = [_reliability("all rows", charts["reliability"]), *charts["reliability_by_group"]]
-    title, bars = (
-        "Observed rate against mean prediction in bins of equal weight",
-        charts["histogram"],
-    )
+    title, bars = BINNED, charts["histogram"]
     menu = ("Rows",) if len(views) > 1 else ()
     settings = {"baseline": charts["reliability"], "histogram": bars}
     sets = [{"parts": views}]
@@ -222,7 +220,6 @@ def _violations(a: MarkedFacts) -> dict[str, Picture]:
 def class_pictures(a: MarkedFacts) -> dict[str, Picture]:
     """Charts of several classes: means, reliability and groups of each, and the top label."""
     alpha, shade, found = a["alpha"], a["tolerance"], {}
-    title = "Observed rate against mean prediction in bins of equal weight"
     known = [part for part in a["parts"] if part["rows"] is not None]
     means = [({**own["mean"], "rows": own["rows"]}, shown_name(own["name"])) for own in known]
     view = {"rows": [bias_dot(mean, alpha, name) for mean, name in means], "shade": shade}
@@ -230,15 +227,13 @@ def class_pictures(a: MarkedFacts) -> dict[str, Picture]:
     for k, part in enumerate(a["parts"]):
         if part["rows"] is not None:
             view = _reliability(part["name"], part["curve"])
-            found[f"reliability-{k}"] = single(title, "reliability", view, f"bins-{k}")
+            found[f"reliability-{k}"] = single(BINNED, "reliability", view, f"bins-{k}")
         groups = (part["diagnosis"]["groups"] or {"groups": []})["groups"]
         if groups:
             view = {"rows": [bias_dot(group, alpha) for group in groups], "shade": shade}
             found[f"groups-{k}"] = single("Groups of the class", "intervals", view, f"groups-{k}")
-    view, axes = (
-        _reliability("all rows", a["overall"]["curve"]),
-        {"x": "confidence", "y": "accuracy"},
-    )
+    view = _reliability("all rows", a["overall"]["curve"])
+    axes = {"x": "confidence", "y": "accuracy"}
     found["top"] = single("Accuracy against confidence", "reliability", view, "top", **axes)
     return found
 

@@ -67,6 +67,7 @@ from itrust._core.errors import checked_share as checked_share
 from itrust._core.errors import in_door_words as in_door_words
 from itrust._core.errors import place_of as place_of
 from itrust._core.errors import sentence as sentence
+from itrust._core.errors import set_meanwhile as set_meanwhile
 from itrust._core.errors import speaking as speaking
 from itrust._core.files import Write as Write
 from itrust._core.files import cache_folder as cache_folder

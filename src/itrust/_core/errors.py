@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
@@ -23,6 +23,7 @@ MAX_ALPHA = 0.5
 ROUNDING = 1e-9
 
 Choice = TypeVar("Choice", bound=str)
+Value = TypeVar("Value")
 
 
 class Subject(NamedTuple):
@@ -95,13 +96,18 @@ _SPEAKING: ContextVar[Door] = ContextVar("door", default=PYTHON)
 
 
 @contextmanager
-def speaking(door: Door) -> Iterator[None]:
-    """Let notes that name a cure use the words of a door."""
-    before = _SPEAKING.set(door)
+def set_meanwhile(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Give a variable of the context a value until the end."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        _SPEAKING.reset(before)
+        variable.reset(before)
+
+
+def speaking(door: Door) -> AbstractContextManager[None]:
+    """Let notes that name a cure use the words of a door."""
+    return set_meanwhile(_SPEAKING, door)
 
 
 def in_door_words(thing: Setting | Argument | Code) -> str:

@@ -10,10 +10,11 @@ import math
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from itrust._core.errors import set_meanwhile
 from itrust._core.text import cut, printable
 
 if TYPE_CHECKING:
@@ -34,14 +35,9 @@ _unasked: ContextVar[bool | None] = ContextVar("where progress is shown", defaul
 _above: ContextVar[Advance | None] = ContextVar("the work this is a part of", default=None)
 
 
-@contextmanager
-def progress_shown(anywhere: bool) -> Iterator[None]:
+def progress_shown(anywhere: bool) -> AbstractContextManager[None]:
     """Show the progress of work anywhere, not in terminals alone, or nowhere."""
-    token = _unasked.set(anywhere)
-    try:
-        yield
-    finally:
-        _unasked.reset(token)
+    return set_meanwhile(_unasked, anywhere)
 
 
 @contextmanager

@@ -379,13 +379,13 @@ class Charts(WithFacts):
     histogram: HistogramChart | None = None
     by_group: tuple[ReliabilityLine, ...] = ()
     undrawn: tuple[str, ...] = ()
+    _untold = ("by_group",)
 
     def __repr__(self) -> str:
         return f"<Charts: {counted(len(self.curves), 'curve')}, {counted(len(self.maps), 'map')}>"
 
     def _facts(self) -> dict[str, Any]:
-        facts = {name: value for name, value in vars(self).items() if name != "by_group"}
-        return facts | {"reliability_by_group": self.by_group}
+        return {**super()._facts(), "reliability_by_group": self.by_group}
 
 
 def charts_of(

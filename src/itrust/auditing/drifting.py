@@ -22,7 +22,6 @@ from itrust.tasks import (
     LabelLaw,
     LabelledTask,
     Task,
-    TaskResult,
     Uncertainty,
     few_labels,
     prevalence,
@@ -406,21 +405,16 @@ def _numbers(one: Audit, two: Audit) -> Iterator[Change]:
         other = others.get(task.name)
         if other is None:
             continue
-        pair, more = (task, other), {"task": task.task, "few_labels": False}
+        pair = task, other
         if any(own.withheld is not None for own in pair):
             for kind in ("number", "number_bias"):
                 yield Change(kind, math.nan, math.nan, task=task.task, reason=WITHHELD)
             continue
-        more["few_labels"] = any(own.few_labels for own in pair)
-        errors = [_number_errors(side, own) for side, own in zip((one, two), pair, strict=True)]
-        labels = task.from_labels, other.from_labels
-        yield _change("number", labels, [own[0] for own in errors], **more)
-        biases = task.bias, other.bias
-        yield _change("number_bias", biases, [own[1] for own in errors], **more)
-
-
-def _number_errors(side: Audit, result: TaskResult) -> tuple[Uncertainty, Uncertainty]:
-    """How far a number from labels, and the bias of its plug-in, may be off."""
-    labelled = LabelledTask.of(result.task, side.sample)
-    bias = replace(labelled.less(1.0), stderr=result.stderr)  # that of all rows
-    return _scaled(side, labelled.less(0.0)), bias
+        numbers, biases = [], []
+        for side, own in zip((one, two), pair, strict=True):
+            labelled = LabelledTask.of(own.task, side.sample)
+            numbers.append(_scaled(side, labelled.less(0.0)))
+            biases.append(replace(labelled.less(1.0), stderr=own.stderr))  # that of all rows
+        more = {"task": task.task, "few_labels": any(own.few_labels for own in pair)}
+        yield _change("number", (task.from_labels, other.from_labels), numbers, **more)
+        yield _change("number_bias", (task.bias, other.bias), biases, **more)

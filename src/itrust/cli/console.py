@@ -22,6 +22,7 @@ from itrust._core import (
     Row,
     Setting,
     printable,
+    set_meanwhile,
     wrapped,
 )
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_UPDATE, Option, Options
@@ -117,14 +118,12 @@ def results() -> TextIO:
 @contextmanager
 def nothing_but_results() -> Iterator[None]:
     """Let what libraries print go to standard error; warnings of ours stand in the result."""
-    token, errors = _results.set(sys.stdout), sys.stderr or io.StringIO()
-    try:  # old NumPy wants a standard error where that is closed, too
-        with redirect_stdout(errors), redirect_stderr(errors), warnings.catch_warnings():
-            warnings.simplefilter("ignore", AssumptionWarning)
-            warnings.simplefilter("ignore", ApproximationWarning)
+    errors = sys.stderr or io.StringIO()  # old NumPy wants one where that is closed, too
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumptionWarning)
+        warnings.simplefilter("ignore", ApproximationWarning)
+        with set_meanwhile(_results, sys.stdout), redirect_stdout(errors), redirect_stderr(errors):
             yield
-    finally:
-        _results.reset(token)
 
 
 def width() -> int:

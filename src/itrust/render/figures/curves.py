@@ -22,14 +22,11 @@ from itrust.render.figures.style import (
     BIAS,
     CYCLE,
     FAINT,
-    HIGH,
     INK,
-    LOW,
     NOT_SHOWN,
     OVER,
     PALE,
-    SHOWN_HIGH,
-    SHOWN_LOW,
+    SIDES,
     SIZES,
     STYLES,
     UNDER,
@@ -102,7 +99,7 @@ def _draw(curve: BiasCurve, ax: Axes, part: CurvePart, color: str, style: str, a
         return
     ax.plot(part.grid, part.values, color=color, linestyle=style, label=in_legend(part.group))
     flagged = np.nan_to_num(part.pvalues, nan=1.0) <= curve.bias.alpha
-    for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
+    for sign, tone, marker, _ in SIDES:
         told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
         ax.plot(part.grid, told, marker, color=tone if alone else color, markersize=5.5)
     bias_axis(ax)
@@ -129,11 +126,9 @@ def _(bias: LocalBias, display: Display, ax: Axes | None) -> None:
     drawn = np.zeros(len(bias), dtype=bool)
     drawn[::step] = True
     calm = drawn & bias.known & ~bias.flagged
-    kinds = (
-        (calm, PALE, NOT_SHOWN, "not shown to be miscalibrated", 9, 1.0),
-        (bias.flagged & (bias.values > 0), LOW, SHOWN_LOW, "too low", 16, 0.75),
-        (bias.flagged & (bias.values < 0), HIGH, SHOWN_HIGH, "too high", 16, 0.75),
-    )
+    kinds = [(calm, PALE, NOT_SHOWN, "not shown to be miscalibrated", 9, 1.0)]
+    for (sign, tone, marker, _), words in zip(SIDES, ("too low", "too high"), strict=True):
+        kinds.append((bias.flagged & (sign * bias.values > 0), tone, marker, words, 16, 0.75))
     for marked, color, marker, words, size, alpha in kinds:
         rows = np.flatnonzero(marked & drawn)
         if rows.size:
@@ -165,10 +160,12 @@ def _(result: BiasMap, display: Display, ax: Axes | None) -> None:
         norm=TwoSlopeNorm(0.0, -reach, reach),
         rasterized=True,
     )
-    flagged, values = result.flagged, result.values
-    low, high = flagged & (values > 0), flagged & (values < 0)
-    dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
-    for shown, marker in ((low, SHOWN_LOW), (high, SHOWN_HIGH)):
+    sides = [
+        (result.flagged & (sign * result.values > 0), marker, words)
+        for sign, _, marker, words in SIDES
+    ]
+    dark = np.abs(np.nan_to_num(result.values)) > 0.55 * reach
+    for shown, marker, _ in sides:
         for inside, color in ((shown & dark, "white"), (shown & ~dark, INK)):
             rows, columns = np.nonzero(inside)
             x, y = across.positions[columns], up.positions[rows]
@@ -188,7 +185,7 @@ def _(result: BiasMap, display: Display, ax: Axes | None) -> None:
         ax.tick_params(axis="x", rotation=35)
     handles = [
         Line2D([], [], linestyle="none", marker=marker, color=INK, label=words)
-        for shown, marker, words in ((low, SHOWN_LOW, UNDER), (high, SHOWN_HIGH, OVER))
+        for shown, marker, words in sides
         if shown.any()
     ]
     told = "▲ ▼ shown to be miscalibrated" if handles else "nowhere shown to be miscalibrated"

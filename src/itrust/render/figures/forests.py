@@ -34,8 +34,7 @@ from itrust.render.figures.style import (
     NOT_SHOWN,
     OVER,
     PALE,
-    SHOWN_HIGH,
-    SHOWN_LOW,
+    SIDES,
     UNDER,
     Display,
     beside_axes,
@@ -148,8 +147,7 @@ def forest(
     for row, part in enumerate(parts):
         value, low, high, p = getattr(part, of), part.lower, part.upper, part.pvalue
         shown = p <= alpha
-        color = FAINT if not shown else LOW if value > 0 else HIGH
-        marker = NOT_SHOWN if not shown else SHOWN_LOW if value > 0 else SHOWN_HIGH
+        color, marker = SIDES[value <= 0][1:3] if shown else (FAINT, NOT_SHOWN)
         ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
         face = color if shown else "white"
         ax.plot([value], [row], marker, color=color, markersize=6, markerfacecolor=face)

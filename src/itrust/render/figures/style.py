@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import singledispatch
 from typing import Any, Self
@@ -16,17 +16,19 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from itrust._core import InputError, cut, printable, shown_name
+from itrust._core import InputError, cut, printable, set_meanwhile, shown_name
 from itrust.data import Column
 
 LOW, HIGH = "#a9560d", "#2a5d92"  # the model is too low, too high: as on the page
 SIZES = (HIGH, "#6d9dc9", "#bdd4e9", "#eceeef", "#f5d2b1", "#dc9350", LOW)  # of the bias, in maps
 SHOWN_LOW, SHOWN_HIGH, NOT_SHOWN = "^", "v", "o"  # markers: shown to be miscalibrated, or not
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
+UNDER, OVER = "model underestimates", "model overestimates"
+# Of what is shown to be miscalibrated: the sign of its bias, colour, marker and words.
+SIDES = ((1, LOW, SHOWN_LOW, UNDER), (-1, HIGH, SHOWN_HIGH, OVER))
 CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-UNDER, OVER = "model underestimates", "model overestimates"
 BIAS = "bias (observed \N{MINUS SIGN} predicted)"
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
@@ -145,14 +147,9 @@ def titled(display: Display, text: str, ax: Axes | None) -> None:
 _DETACHED: ContextVar[bool] = ContextVar("detached", default=False)
 
 
-@contextmanager
-def detached() -> Iterator[None]:
+def detached() -> AbstractContextManager[None]:
     """Make figures that no window and no notebook shows by itself."""
-    before = _DETACHED.set(True)
-    try:
-        yield
-    finally:
-        _DETACHED.reset(before)
+    return set_meanwhile(_DETACHED, True)
 
 
 def new_figure(size: tuple[float, float]) -> Figure:

@@ -320,13 +320,12 @@ def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
     said = []
     for name, own in found.items():
         size = f"correlation {own.correlation:.2g}, standard error {own.stderr:.2g}"
+        told = f"residuals of a day are not seen to go with those of the next ({size})"
         if own.correlation > STRIKING * own.stderr:
             cure = in_door_words(Setting("cluster", f"blocks({name})"))
             told = f"residuals of a day go with those of the next ({size}); name blocks of time"
-            said.append(f"along {shown_name(name)}: {told} with {cure}")
-        else:
-            told = f"residuals of a day are not seen to go with those of the next ({size})"
-            said.append(f"along {shown_name(name)}: {told}")
+            told += f" with {cure}"
+        said.append(f"along {shown_name(name)}: {told}")
     return said
 
 
@@ -546,11 +545,9 @@ def _class_lines(part: OutcomePart, alpha: float) -> list[str]:
     mean = f"predicted {predicted}, observed {observed}: bias {bias} ({ends})"
     if part.rows is None:
         mean = f"predicted {predicted}; its rate is withheld"
-    lines = [f"{answer}: p {pvalue}; {mean}"]
-    for own in part.diagnosis.shown[:MAX_OF_CLASSES]:
-        bias, ends = bias_and_interval(own)
-        lines.append(f"{bias} ({ends}) where {own.where}")
-    return lines
+    shown = ((own.where, *bias_and_interval(own)) for own in part.diagnosis.shown[:MAX_OF_CLASSES])
+    told = (f"{bias} ({ends}) where {where}" for where, bias, ends in shown)
+    return [f"{answer}: p {pvalue}; {mean}", *told]
 
 
 def _pairs(found: ClassMatrix) -> Section:

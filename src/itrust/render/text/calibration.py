@@ -76,7 +76,7 @@ def bound_finding_text(finding: Finding) -> str:
     Directions are not centred where they are never negative: the sentence is about the rows that
     they name, and not about how these differ from others.
     """
-    more = "more" if finding.direction > 0 else "fewer"
+    more, other = ("more", "fewer") if finding.direction > 0 else ("fewer", "more")
     low = "low" if finding.direction > 0 else "high"
     if finding.shape is Shape.LEVEL:
         return f"the predictions are too {low} overall"
@@ -85,10 +85,8 @@ def bound_finding_text(finding: Finding) -> str:
     where = "" if finding.where == Everywhere() else f" where {finding.where}"
     what = "the prediction" if finding.family == "with prediction" else _what(finding)
     if finding.shape is Shape.TREND:
-        other = "fewer" if more == "more" else "more"
         bias = f"{more} labels of 1 than predicted where {what} is high, {other} where it is low"
     elif finding.shape is Shape.QUADRATIC:
-        other = "fewer" if more == "more" else "more"
         bias = f"{more} labels of 1 than predicted at both ends of {what}, {other} between"
     elif finding.shape is Shape.PRODUCT:
         both = " and ".join(finding.covariates)

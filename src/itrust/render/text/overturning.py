@@ -225,21 +225,13 @@ def overturning_facts(audit: Audit) -> dict[str, Any] | None:
         return None
     facts = found.to_dict()
     facts["sentence"] = None if found.untold is None else untold_words(found.untold)
-    facts["violations"] = [
-        {**told, "sentence": violation_sentence(own, audit)}
-        for told, own in zip(facts["violations"], found.violations, strict=True)
-    ]
+    for told, own in zip(facts["violations"], found.violations, strict=True):
+        told["sentence"] = violation_sentence(own, audit)
     if found.prudence is not None:
-        sentence = prudence_sentence(found.prudence, audit.alpha)
-        facts["prudence"] = {**facts["prudence"], "sentence": sentence}
-    facts["numbers"] = [
-        {
-            **told,
-            "title": task_words(own.task, task.positives),
-            "sentence": number_sentence(own),
-        }
-        for told, own, task in zip(facts["numbers"], found.numbers, audit.tasks, strict=False)
-    ]
+        facts["prudence"]["sentence"] = prudence_sentence(found.prudence, audit.alpha)
+    for told, number, task in zip(facts["numbers"], found.numbers, audit.tasks, strict=False):
+        told["title"] = task_words(number.task, task.positives)
+        told["sentence"] = number_sentence(number)
     return facts
 
 

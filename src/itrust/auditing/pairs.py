@@ -334,9 +334,7 @@ def _largest_drawn(
     largest, plain_largest = [], []
     for begin in range(0, draws, block):
         number = min(block, draws - begin)
-        codes = np.empty((number, n), dtype=np.int64)
-        for b in range(number):
-            codes[b] = (rng.random(n)[:, None] >= edges).sum(axis=1)
+        codes = np.array([(rng.random(n)[:, None] >= edges).sum(axis=1) for _ in range(number)])
         of_pairs, of_sums = law.scores(*_sums(weighted, w, codes, k))
         largest.append(np.abs(of_pairs).max(axis=(1, 2)))
         plain_largest.append(np.abs(of_sums).max(axis=(1, 2)))

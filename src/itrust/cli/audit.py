@@ -18,18 +18,11 @@ from itrust._core import (
     counted,
     write_all,
 )
+from itrust.cli import outputs
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import complain, say, width
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
-from itrust.cli.outputs import (
-    as_json,
-    at_work,
-    dated,
-    refuse_bad_places,
-    tell,
-    writers,
-)
 from itrust.cli.roles import FileRoles, needed_columns, read_rows, settle
 from itrust.data import Scan
 
@@ -46,17 +39,17 @@ def run(options: Options) -> int:
     checked_reach(options.draws, options.alpha, parts=2)
     checked_min_cell(options.min_cell)
     checked_count(options.seed, "seed", at_least=0)
-    refuse_bad_places(options)
+    outputs.refuse_bad_places(options)
     with opened(options) as source:
         roles = settle(source, options)
         covariates = needed_columns(source, tasks, roles)
         columns = _with_grades(source, roles, covariates, options)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         rows = _rows(source, roles, columns, options)
-        with at_work("itrust.auditing.audits"):
+        with outputs.at_work("itrust.auditing.audits"):
             audit, comparison = _judge(options, roles, rows, tasks)
         learned = _recalibration(options, roles, covariates, rows)
-        words = dated(options)
+        words = outputs.dated(options)
         command = options.echo({**roles.typed(source.columns), "date": words["date"]})
         made = auditing.Provenance(command, source.name, checksum, **words)
         added: dict[str, Any] = {"comparison": comparison, "provenance": made}
@@ -65,14 +58,14 @@ def run(options: Options) -> int:
         shown = audit.extended(**added).disclosed(options.min_cell)
         facts = shown.to_dict() if _needs_facts(options) else {}
         asked: dict[str, Any] = {"asked": options.gate or "any", "robust_to": margins}
-        outputs = writers(
+        files = outputs.writers(
             options,
             report=lambda: render.page.page(facts),
-            json=lambda: as_json(facts),
+            json=lambda: outputs.as_json(facts),
             junit=lambda: render.junit_xml(shown, source.name, **asked),
             summary=lambda: render.summary_markdown(shown, source.name, **asked),
         )
-        write_all(outputs)
+        write_all(files)
     line = render.verdict_line(shown.verdict, width())
     told: list[tuple[str, ...]] = [
         (render.as_text(shown, width()), render.TERMINAL[shown.verdict.tone], line)
@@ -82,7 +75,7 @@ def run(options: Options) -> int:
     if learned is not None:
         title = f"RECALIBRATION  learned from {options.recalibrate}"
         told.append((f"\n{title}\n{render.as_text(learned, width())}",))
-    tell(options, lambda: facts, *told)
+    outputs.tell(options, lambda: facts, *told)
     return _gate(options, shown, roles, margins)
 
 

@@ -19,18 +19,11 @@ from itrust._core import (
     checked_min_cell,
     write_all,
 )
+from itrust.cli import outputs
 from itrust.cli.command import DONE
 from itrust.cli.console import say, width
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import (
-    as_json,
-    at_work,
-    dated,
-    refuse_bad_places,
-    tell,
-    writers,
-)
 from itrust.cli.roles import (
     FileRoles,
     condition_of,
@@ -48,7 +41,7 @@ def run(options: Options) -> int:
     """Do all of it; the exit code."""
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     _refuse_unclear(options, tasks)
-    refuse_bad_places(options)
+    outputs.refuse_bad_places(options)
     with ExitStack() as stack:
         labelled, population = (
             stack.enter_context(opened(options, name)) for name in ("file", "population")
@@ -64,7 +57,7 @@ def run(options: Options) -> int:
         selection = [] if options.selection is None else [options.selection]
         (rows,) = read_rows(labelled, roles, [*covariates, *selection], options).values()
         everyone = _population(labelled, population, rows, covariates, roles, options)
-        with at_work("itrust.tasks.population"):
+        with outputs.at_work("itrust.tasks.population"):
             estimates = it.tasks.estimate_tasks(
                 given,
                 everyone,
@@ -77,7 +70,7 @@ def run(options: Options) -> int:
             )
         refused += estimates.refused
         order = [own for task in tasks for own in refused if own.task is task]
-        words = dated(options)
+        words = outputs.dated(options)
         command = options.echo({**roles.typed(labelled.columns), "date": words["date"]})
         made = it.tasks.EstimateProvenance(
             command, labelled.name, sums[0], population.name, sums[1], *words.values()
@@ -85,16 +78,16 @@ def run(options: Options) -> int:
         shown = replace(estimates, refused=tuple(order), provenance=made)
         shown = shown.disclosed(options.min_cell)
         facts = shown.to_dict()
-        outputs = writers(
+        files = outputs.writers(
             options,
             report=lambda: render.page.page(facts),
-            json=lambda: as_json(facts),
+            json=lambda: outputs.as_json(facts),
         )
-        write_all(outputs)
+        write_all(files)
     if shown.refused:
         few = f"{len(shown.refused)} of {len(tasks)} numbers"
         say(options, f"no estimate for {few}; the text says why")
-    tell(options, lambda: facts, (render.as_text(shown, width()),))
+    outputs.tell(options, lambda: facts, (render.as_text(shown, width()),))
     return DONE
 
 

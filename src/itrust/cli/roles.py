@@ -252,8 +252,8 @@ def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[
     source.require(option, *names)
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        problem, details = "{argument} names {twice} more than once", {"twice": listed(twice)}
-        raise InputError(problem, argument=option, details=details)
+        problem = "{argument} names {twice} more than once"
+        raise InputError(problem, argument=option, twice=listed(twice))
     return tuple(names)
 
 
@@ -358,13 +358,9 @@ def _covariates(source: InputFiles, options: Options, taken: set[str]) -> tuple[
             f"name the covariates to {purpose}, such as {{some}}, or {{all}}; {{none}} takes the "
             "prediction alone; the columns left are {rest}"
         )
-    details = {
-        "some": Setting("on", ",".join(rest[:2])),
-        "all": Setting("on", EVERYTHING),
-        "none": Setting("on", NOTHING),
-        "rest": listed(rest, max_items=20),
-    }
-    raise InputError(problem, argument="on", details=details)
+    words = {"some": ",".join(rest[:2]), "all": EVERYTHING, "none": NOTHING}
+    cures = {name: Setting("on", value) for name, value in words.items()}
+    raise InputError(problem, argument="on", details=cures, rest=listed(rest, max_items=20))
 
 
 def _guess(
@@ -387,8 +383,7 @@ def _guess(
     problem = "name the column with {argument}; the columns are {free}"
     if named:
         problem = "{named} could all be {argument}; name one"
-    details = {"named": listed(named), "free": listed(free, max_items=20)}
-    raise InputError(problem, argument=option, details=details)
+    raise InputError(problem, argument=option, named=listed(named), free=listed(free, max_items=20))
 
 
 def _positive(source: InputFiles, label: str, text: str | None) -> Any:

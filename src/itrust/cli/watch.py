@@ -23,19 +23,12 @@ from itrust._core import (
     writer_of,
 )
 from itrust.auditing import Provenance, watch_checks
+from itrust.cli import outputs
 from itrust.cli import watch_state as state
 from itrust.cli.command import CLOSED, DONE
 from itrust.cli.console import say, width
 from itrust.cli.inputs import opened, text_form
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
-from itrust.cli.outputs import (
-    as_json,
-    at_work,
-    dated,
-    refuse_bad_places,
-    tell,
-    writers,
-)
 from itrust.cli.roles import needed_columns, read_rows, settle
 from itrust.tasks import TaskFinding
 from itrust.watch import (
@@ -60,7 +53,7 @@ def _start(options: Options) -> int:
     if len(options.prob) > 1:
         raise it.InputError("{argument}: one model is watched; name it once", argument="prob")
     place = state.state_place(options)
-    refuse_bad_places(options)
+    outputs.refuse_bad_places(options)
     if options.new_model:
         return _go_on(options, place)
     if place.exists():
@@ -130,7 +123,7 @@ def _of_reference(
             say(asked, f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
         (rows,) = read_rows(source, roles, covariates, read_as).values()
         say(asked, *rows.notes)
-        with at_work("itrust.watch.watching"):
+        with outputs.at_work("itrust.watch.watching"):
             watch = begin(rows)
         order = asked.dates or state.date_order(source)
         asked = replace(asked, values={**asked.values, "dates": order})
@@ -180,7 +173,7 @@ def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
 def _update(options: Options) -> int:
     checked_min_cell(options.min_cell)
     place = state.state_place(options)
-    refuse_bad_places(options)
+    outputs.refuse_bad_places(options)
     with state.held(place, options) as write:
         watch, kept = state.read_state(place)
         asked = replace(
@@ -202,7 +195,7 @@ def _update(options: Options) -> int:
             if asked.where is not None or asked.na_values or asked.missing == "drop":
                 say(options, *rows.dropped)
             called = state.free_name(name, state.taken_names(watch), options)
-            with at_work("itrust.watch.watching"):
+            with outputs.at_work("itrust.watch.watching"):
                 watch = _taken_in(watch, rows, called, options.late, times)
             salt, least = state.salt_of(watch), options.min_cell or 1
             say(options, *state.new_level_notes(rows, kept.levels, salt, least))
@@ -218,9 +211,9 @@ def _update(options: Options) -> int:
             report = watch_report(
                 watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made
             )
-            writers = _writers(options, report, source.name)
+            files = _writers(options, report, source.name)
             # The state last: where the command is killed before it, the same update goes again.
-            write({**writers, place: writer_of(lambda: text_of(watch))})
+            write({**files, place: writer_of(lambda: text_of(watch))})
     return _told(options, report)
 
 
@@ -254,7 +247,7 @@ def _taken_in(
 def _status(options: Options) -> int:
     checked_min_cell(options.min_cell)
     place = state.state_place(options)
-    refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
+    outputs.refuse_bad_places(replace(options, values={**options.values, "state": None}), [place])
     watch, kept = state.read_state(place)
     made = _provenance(options)
     report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
@@ -265,17 +258,17 @@ def _status(options: Options) -> int:
 def _provenance(
     options: Options, file: str | None = None, checksum: str | None = None
 ) -> Provenance:
-    words = dated(options)
+    words = outputs.dated(options)
     return Provenance(options.echo({"date": words["date"]}), file, checksum, **words)
 
 
 def _writers(options: Options, report: WatchReport, name: str) -> dict[Path, Write]:
     """What to write where, beside the state; all of it renders the same values of a file."""
     asked: Any = options.gate or "any"  # one of the choices
-    return writers(
+    return outputs.writers(
         options,
         report=lambda: render.page.page(report),
-        json=lambda: as_json(report.to_dict()),
+        json=lambda: outputs.as_json(report.to_dict()),
         junit=lambda: render.watch_junit_xml(report, name, asked=asked),
         summary=lambda: render.watch_markdown(report, name, asked=asked),
     )
@@ -284,7 +277,7 @@ def _writers(options: Options, report: WatchReport, name: str) -> dict[Path, Wri
 def _told(options: Options, report: WatchReport) -> int:
     colour = render.TERMINAL["bad" if report.alarm else "open"]
     words = render.as_text(report, width()), colour, render.watch_headline(report)
-    tell(options, report.to_dict, words)
+    outputs.tell(options, report.to_dict, words)
     if not options.values.get("gate"):
         return DONE
     checks = watch_checks(report, options.gate)

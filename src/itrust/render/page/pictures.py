@@ -45,16 +45,9 @@ def single(title: str, kind: str, view: Mapping[str, Any], *tables: str, **more:
 
 def dot(name: str, ends: Sequence[float | None], state: str, **tip: str) -> dict[str, Any]:
     """A value and its interval, with what stands beside the pointer."""
-    value, lower, upper = ends
+    numbers = dict(zip(("bias", "lower", "upper"), ends, strict=True))
     told = [[key.replace("_", " "), text] for key, text in tip.items()]
-    return {
-        "name": name,
-        "bias": value,
-        "lower": lower,
-        "upper": upper,
-        "state": state,
-        "tip": told,
-    }
+    return {"name": name, **numbers, "state": state, "tip": told}
 
 
 def bias_dot(
@@ -245,10 +238,8 @@ def estimates_pictures(a: MarkedFacts) -> dict[str, Picture]:
         best, dots = own["best"] or "labelled", []
         for name in (name for name in WAYS if own[name] is not None):
             place, of = f"estimates.{k}.{name}", f"estimates.{k}.{best}"
-            told = a.number(f"{place}.value", "value", of), a.interval(place, "value", of)
-            tip = dict(
-                zip(("estimate", "interval"), (text.striptags() for text in told), strict=True)
-            )
+            tip = {"estimate": a.number(f"{place}.value", "value", of).striptags()}
+            tip["interval"] = a.interval(place, "value", of).striptags()
             ends = [own[name][key] for key in ("value", "lower", "upper")]
             dots.append(dot(WAYS[name], ends, "best" if name == own["best"] else "not", **tip))
         view = {"rows": dots, "x": own["title"], "guide": own["plugin"]["value"]}

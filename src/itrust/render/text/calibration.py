@@ -196,11 +196,9 @@ def _more(finding: Finding) -> str:
 
 @document_of.register
 def _(result: CalibrationResult) -> Document:
-    title = (
-        "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
-        if result.names
-        else "Is the model calibrated?   H0: P(y = 1 | p) = p"
-    )
+    title = "Is the model calibrated?   H0: P(y = 1 | p) = p"
+    if result.names:
+        title = "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
     if isinstance(result.null, IntervalNull):
         title = title.replace(" = p", f" within {result.null!r}")
     covariates = _some(result.names) or "none: this asks about calibration alone"

@@ -78,16 +78,10 @@ def _task(found: Comparison, k: int) -> Sentence | Table:
     first = found.models[0].tasks[k]
     if first.withheld is not None:
         return Sentence(f"{first.name}   {task_sentence(first)}")
-    rows = [
-        (
-            m.name,
-            f"{m.tasks[k].plugin:.5g}",
-            f"{m.tasks[k].bias:+.3g}",
-            interval(m.tasks[k].lower, m.tasks[k].upper, "+.3g"),
-            f"{m.tasks[k].pvalue:.3g}",
-        )
-        for m in found.models
-    ]
+    rows = []
+    for name, own in ((model.name, model.tasks[k]) for model in found.models):
+        ends = interval(own.lower, own.upper, "+.3g")
+        rows.append((name, f"{own.plugin:.5g}", f"{own.bias:+.3g}", ends, f"{own.pvalue:.3g}"))
     head = ("model", "with probabilities", "bias", "interval", "p")
     return Table(head, rows, f"{first.name}   (with labels {first.from_labels:.5g})")
 
@@ -128,14 +122,12 @@ def _(result: Drift) -> Document:
     if any(part.few_labels for part in result.changes):
         notes.append(f"~ {FEW_NOTE}")
     compared = [part for part in result.changes if part.reason is None]
+    head = ("", "compared", *result.names, "difference", "interval", "p")
     return Document(
         f"What changed from {names[0]} to {names[1]}",
         [
             Sentence(drift_sentence(result)),
-            Table(
-                ("", "compared", *result.names, "difference", "interval", "p"),
-                [_change(part, result.alpha) for part in compared],
-            ),
+            Table(head, [_change(part, result.alpha) for part in compared]),
             Notes(notes),
         ],
     )

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from itrust import calibration
 from itrust._core import BoolArray, WithFacts
-from itrust.auditing.charts import (
-    CurveChart,
-    CurveLine,
-    HistogramChart,
-    MapChart,
-    MapSide,
-    NullChart,
-    ReliabilityLine,
-    nice_step,
-)
+from itrust.auditing import charts
 from itrust.auditing.comparison import SCORE_NAMES, Comparison, Difference, ModelReport
 from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
 from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
@@ -38,20 +30,6 @@ from itrust.auditing.verdict import (
 )
 from itrust.balance import Resemblance
 from itrust.bias import LocalBias, PartBias, Slice
-from itrust.calibration import (
-    ClassResult,
-    DecisionPoint,
-    Dictionary,
-    Finding,
-    Grade,
-    RegionPower,
-    ReliabilityCurve,
-    TakenFor,
-    Validation,
-    ValidationStatistic,
-    ValidationTable,
-    grade_name,
-)
 from itrust.data import (
     LABELS,
     PREDICTION,
@@ -79,7 +57,7 @@ from itrust.tasks import ShownNumbers, Task, TaskResult
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
 
-OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, Dictionary, LocalBias)
+OPAQUE = (Rows, Points, Predicate, Task, LocalKernel, Null, calibration.Dictionary, LocalBias)
 NOTES = frozenset({"notes", "assumption_warnings", "warnings"})
 SCORES = frozenset({"accuracy", "brier", "log_loss", "ece", "smooth_ece"})
 COUNTS = frozenset({"impossible", "certain", "contrary", "outside", "at_edge"})
@@ -133,7 +111,7 @@ def disclosed(audit: Audit, min_cell: int, seed: int | None = None) -> Audit:
         min_cell,
         seed,
         total=len(gone),
-        findings=sum(isinstance(own, Finding) for own in gone),
+        findings=sum(isinstance(own, calibration.Finding) for own in gone),
         tasks=sum(task.withheld is not None for task in shown.tasks),
         shown=sum(
             isinstance(own, PartBias) and any(own in part.diagnosis.shown for part in whole.parts)
@@ -267,7 +245,7 @@ class _Walk:
             shown = [self(part) for part in own]
             if all(part is other for part, other in zip(own, shown, strict=True)):
                 return own
-            kind = ValidationTable if isinstance(own, ValidationTable) else tuple
+            kind: Any = type(own) if isinstance(own, calibration.ValidationTable) else tuple
             return kind(part for part in shown if part is not HIDDEN)
         if isinstance(own, Mapping):
             return {name: self(part) for name, part in own.items()}
@@ -307,8 +285,8 @@ class _Walk:
         lower, upper = cell.interval(exact, observed - predicted, marks=marks, what=self.outcome)
         return {"observed": observed, "predicted": predicted, "lower": lower, "upper": upper}
 
-    @_shown.register(ReliabilityCurve)
-    def _(self, own: ReliabilityCurve) -> Any:
+    @_shown.register(calibration.ReliabilityCurve)
+    def _(self, own: calibration.ReliabilityCurve) -> Any:
         bins = []
         for values in zip(*vars(own).values(), strict=True):
             one = dict(zip(vars(own), map(float, values), strict=True))
@@ -327,7 +305,7 @@ class _Walk:
             name: np.array([one[name] for one in bins], dtype=part.dtype)
             for name, part in vars(own).items()
         }
-        return ReliabilityCurve(**arrays)
+        return calibration.ReliabilityCurve(**arrays)
 
     @_shown.register(Overall)
     def _(self, own: Overall) -> Any:
@@ -349,7 +327,7 @@ class _Walk:
             rows=None,
             mean=replace(walk(own.mean), observed=told, lower=told, upper=told, pvalue=told),
             ece=told,
-            curve=ReliabilityCurve(**nothing),
+            curve=calibration.ReliabilityCurve(**nothing),
             test=walk(own.test),
             diagnosis=replace(diagnosis, groups=groups, slices=slices),
         )
@@ -358,19 +336,19 @@ class _Walk:
     def _(self, own: ImpossibleLabels) -> Any:
         return ImpossibleLabels(int(self.number("impossible", own.count)))
 
-    @_shown.register(NullChart)
-    def _(self, own: NullChart) -> Any:
+    @_shown.register(charts.NullChart)
+    def _(self, own: charts.NullChart) -> Any:
         return replace(own, observed=short(own.observed))
 
-    @_shown.register(ClassResult)
-    def _(self, own: ClassResult) -> Any:
+    @_shown.register(calibration.ClassResult)
+    def _(self, own: calibration.ClassResult) -> Any:
         walk, rows = self.of_class(own.name), own.positives
         if own.name in self.audit.classes:
             rows = NOT_TOLD if self.is_few(own.name) else self.labelled(walk.outcome).count
         return walk.walked(own, positives=rows)
 
-    @_shown.register(Finding)
-    def _(self, own: Finding) -> Any:
+    @_shown.register(calibration.Finding)
+    def _(self, own: calibration.Finding) -> Any:
         if self.few(own.where):
             return HIDDEN
         sides = {name: getattr(own, name) for name in ("too_low", "too_high")}
@@ -378,15 +356,15 @@ class _Walk:
         told: dict[str, Any] = {n: None if self.few(where) else where for n, where in sides.items()}
         return replace(own, alike=alike, score=short(own.score), **told)
 
-    @_shown.register(TakenFor)
-    def _(self, own: TakenFor) -> Any:
+    @_shown.register(calibration.TakenFor)
+    def _(self, own: calibration.TakenFor) -> Any:
         if self.few(own.where) or self.is_few(own.actual) or self.is_few(own.predicted):
             return HIDDEN
         what = f"{own.predicted} for {own.actual}"
         moved = self.cell(own.where).score(own.moved, what)
         return replace(own, moved=moved, score=short(own.score))
 
-    @_shown.register(RegionPower)
+    @_shown.register(calibration.RegionPower)
     @_shown.register(GroupPower)
     @_shown.register(Overlooked)
     def _(self, own: Any) -> Any:
@@ -394,7 +372,7 @@ class _Walk:
             return own
         if self.few(own.where, own.share * self.audit.n):
             nowhere = {"where": None, "share": short(own.share, 1)}
-            return HIDDEN if isinstance(own, RegionPower) else replace(own, **nowhere)
+            return HIDDEN if isinstance(own, calibration.RegionPower) else replace(own, **nowhere)
         cell = self.cell(own.where, own.share * self.audit.n)
         return replace(own, share=min(own.share * cell.count / max(cell.rows, 1), 1.0))
 
@@ -423,9 +401,8 @@ class _Walk:
     @_shown.register(Comparison)
     def _(self, own: Comparison) -> Any:
         models = self(own.models)
-        before = {model.name: model for model in own.models}
-        after = {model.name: model for model in models}
-        shown = (self._difference(part, before, after) for part in own.differences)
+        known = [{model.name: model for model in some} for some in (own.models, models)]
+        shown = (self._difference(part, *known) for part in own.differences)
         return replace(own, models=models, differences=tuple(d for d in shown if d is not None))
 
     def _difference(self, own: Difference, *models: Mapping[str, ModelReport]) -> Difference | None:
@@ -501,8 +478,8 @@ class _Walk:
 
     @_shown.register(ClassEvidence)
     def _(self, own: ClassEvidence) -> Any:
-        item = self.of_class(own.name)(own.item)
-        if item is HIDDEN or (self.is_few(own.name) and not isinstance(own.item, Finding)):
+        item, by_test = self.of_class(own.name)(own.item), isinstance(own.item, calibration.Finding)
+        if item is HIDDEN or (self.is_few(own.name) and not by_test):
             return HIDDEN
         return replace(own, item=item)
 
@@ -533,14 +510,14 @@ class _Walk:
             return None if self.few(where) else own
         value = float(column.values[np.argmax(self.inside(where))])
         low, high = np.nanquantile(column.values, ENDS)
-        step = nice_step(float(high - low) / STEPS or 1.0)
+        step = charts.nice_step(float(high - low) / STEPS or 1.0)
         about = float(f"{round(value / step) * step:.12g}")
         shown = column.shown(about, 4)
         where = Between(name, about - step / 2, about + step / 2, f"about {shown}", column.kind)
         return name, about if isinstance(exact, float | int) else shown, shown, where
 
-    @_shown.register(ValidationStatistic)
-    def _(self, own: ValidationStatistic) -> Any:
+    @_shown.register(calibration.ValidationStatistic)
+    def _(self, own: calibration.ValidationStatistic) -> Any:
         if own.value is None:
             return own
         value = self.everyone.score(own.value, own.name)
@@ -552,14 +529,14 @@ class _Walk:
         pvalues = {name: self.chance(getattr(own, name)) for name in ("pvalue", "exact_pvalue")}
         return replace(own, value=value, **ends, **pvalues)
 
-    @_shown.register(Validation)
-    def _(self, own: Validation) -> Any:
+    @_shown.register(calibration.Validation)
+    def _(self, own: calibration.Validation) -> Any:
         counts = {name: getattr(own, name) for name in ("certain", "contrary")}
         few = {name: None for name, k in counts.items() if k and k < self.least}
         return self.walked(own, events=self.labelled(1).count, **few)
 
-    @_shown.register(Grade)
-    def _(self, own: Grade) -> Any:
+    @_shown.register(calibration.Grade)
+    def _(self, own: calibration.Grade) -> Any:
         if own.rows < self.least:
             return HIDDEN
         inside = self._graded(own.name)
@@ -582,13 +559,13 @@ class _Walk:
         graded = self.audit.validation and self.audit.validation.graded_by
         for column in self.audit.sample.columns:
             for value in np.unique(column.values) if column.name == graded else ():
-                if grade_name(column, value) == name:
+                if calibration.grade_name(column, value) == name:
                     same = column.missing if value != value else column.values == value
                     return np.asarray(same)
         return None
 
-    @_shown.register(DecisionPoint)
-    def _(self, own: DecisionPoint) -> Any:
+    @_shown.register(calibration.DecisionPoint)
+    def _(self, own: calibration.DecisionPoint) -> Any:
         rate, acted = self.everyone.rate(own.rate), own.true_positives + own.false_positives
         if own.rows < self.least or not acted:
             return replace(own, true_positives=0.0, false_positives=0.0, rate=rate, rows=0)
@@ -599,27 +576,27 @@ class _Walk:
         told = {"true_positives": true, "false_positives": false}
         return replace(own, **told, rate=rate, rows=cell.count)
 
-    @_shown.register(HistogramChart)
-    def _(self, own: HistogramChart) -> Any:
+    @_shown.register(charts.HistogramChart)
+    def _(self, own: charts.HistogramChart) -> Any:
         p, ends = self.audit.sample.p, np.array(own.edges)
         bars = np.clip(np.searchsorted(ends, p, side="right") - 1, 0, len(own.counts) - 1)
         cells = [self.keys.cell(bars == k, rows) for k, rows in enumerate(own.counts)]
         return replace(own, counts=tuple(c.count if c.rows >= self.least else 0 for c in cells))
 
-    @_shown.register(ReliabilityLine)
-    def _(self, own: ReliabilityLine) -> Any:
+    @_shown.register(charts.ReliabilityLine)
+    def _(self, own: charts.ReliabilityLine) -> Any:
         if self.few(own.where, own.rows):
             return HIDDEN
         return replace(own, rows=self.cell(own.where, own.rows).count, curve=self(own.curve))
 
-    @_shown.register(CurveChart)
-    def _(self, own: CurveChart) -> Any:
+    @_shown.register(charts.CurveChart)
+    def _(self, own: charts.CurveChart) -> Any:
         parts = [self._line(own.name, part) for part in own.parts]
         shown = tuple(part for part in parts if part is not None)
         self.gone.extend(part for part, told in zip(own.parts, parts, strict=True) if told is None)
         return replace(own, parts=shown) if shown else HIDDEN
 
-    def _line(self, name: str, own: CurveLine) -> CurveLine | None:
+    def _line(self, name: str, own: charts.CurveLine) -> charts.CurveLine | None:
         if self.few(own.where, own.rows):
             return None
         cell = self.cell(own.where, own.rows)
@@ -627,8 +604,8 @@ class _Walk:
         known = any(value is not None for value in shown.bias)
         return replace(shown, rows=cell.count) if known else None
 
-    @_shown.register(MapChart)
-    def _(self, own: MapChart) -> Any:
+    @_shown.register(charts.MapChart)
+    def _(self, own: charts.MapChart) -> Any:
         across, up = self._side(own.across), self._side(own.up)
         pairs = [(i, j) for i in range(len(up.at)) for j in range(len(across.at))]
         few = [FEW in (up.at[i], across.at[j]) for i, j in pairs]
@@ -643,7 +620,7 @@ class _Walk:
         ]
         return self._points(replace(own, across=across, up=up, bias=bias), places)
 
-    def _side(self, own: MapSide) -> MapSide:
+    def _side(self, own: charts.MapSide) -> charts.MapSide:
         """An axis without the names of levels that few rows have."""
         gone = [k for k, where in enumerate(own.where) if self.few(where)]
         self.gone.extend(own.where[k] for k in gone)

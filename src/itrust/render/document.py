@@ -261,10 +261,8 @@ def _text(value: str) -> str:
 def _picture(result: object) -> str:
     """The figure of a result as a small PNG; nothing where it has none, or without matplotlib."""
     try:
-        from itrust.render.figures import detached, draw, has_picture
+        from itrust.render.figures import detached, draw
     except ImportError:
-        return ""
-    if not has_picture(result):
         return ""
     from PIL import Image  # with matplotlib, which needs it
 
@@ -273,7 +271,7 @@ def _picture(result: object) -> str:
         warnings.simplefilter("ignore")  # letters that the font does not have
         try:
             figure = draw(result).figure_
-        except InputError:  # there is nothing to draw, such as draws of a null that has none
+        except InputError:  # nothing draws it, or there is nothing, such as draws of a formula
             return ""
         figure.savefig(file, format="png", dpi=DOTS_PER_INCH, facecolor="white")
     with Image.open(file) as image:  # few colours: a third of the size

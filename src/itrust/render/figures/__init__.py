@@ -22,7 +22,6 @@ from itrust.render.figures.style import UNDER as UNDER
 from itrust.render.figures.style import Display
 from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
-from itrust.render.figures.style import has_picture as has_picture
 
 __all__ = ["Display"]
 __dir__ = __all__.copy  # what tab completion offers

@@ -14,21 +14,8 @@ from itrust._core import InputError
 from itrust.calibration import CalibrationResult, ReliabilityCurve, Validation
 from itrust.data import Sample
 from itrust.overturn import Robustness, Tipping
-from itrust.render.figures.style import (
-    FAINT,
-    HIGH,
-    INK,
-    LOW,
-    OVER,
-    PALE,
-    UNDER,
-    Display,
-    in_legend,
-    new_panels,
-    paint,
-    short,
-    titled,
-)
+from itrust.render.figures import style
+from itrust.render.figures.style import Display, paint
 from itrust.render.text.overturning import NAMES
 from itrust.render.text.watch import evidence_text, headline, since_words
 from itrust.watch import BatchRecord, Watch, WatchReport, watch_report
@@ -52,27 +39,32 @@ def _(
     below: Axes | None = None
     if ax is None and sample is not None:
         heights: dict[str, Any] = {"height_ratios": (5, 1), "sharex": True}
-        ax, below = new_panels(display, None, (5.2, 5.8), (2, 1), **heights)
+        ax, below = style.new_panels(display, None, (5.2, 5.8), (2, 1), **heights)
     else:
-        [ax] = new_panels(display, ax, (5.2, 4.9))
+        [ax] = style.new_panels(display, ax, (5.2, 4.9))
         if sample is not None:
             below = ax.inset_axes((0, 0, 1, 0.14), sharex=ax, zorder=0)
             below.set_axis_off()
-    ax.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle="--", label="calibrated")
+    ax.plot([0, 1], [0, 1], color=style.FAINT, linewidth=0.9, linestyle="--", label="calibrated")
     errors = np.stack([curve.observed - curve.lower, curve.upper - curve.observed]).clip(min=0)
-    label = f"{in_legend(name)}, 95 % interval of each"
-    looks: dict[str, Any] = {"color": INK, "markersize": 4.5, "linewidth": 1.2, "capsize": 2.5}
+    label = f"{style.in_legend(name)}, 95 % interval of each"
+    looks: dict[str, Any] = {
+        "color": style.INK,
+        "markersize": 4.5,
+        "linewidth": 1.2,
+        "capsize": 2.5,
+    }
     ax.errorbar(curve.predicted, curve.observed, yerr=errors, fmt="o-", label=label, **looks)
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), ylabel="observed rate")
     ax.set_title("Reliability")
-    ax.text(0.03, 0.97, UNDER, va="top", color=FAINT, fontsize="small")
-    ax.text(0.97, 0.03, OVER, ha="right", color=FAINT, fontsize="small")
+    ax.text(0.03, 0.97, style.UNDER, va="top", color=style.FAINT, fontsize="small")
+    ax.text(0.97, 0.03, style.OVER, ha="right", color=style.FAINT, fontsize="small")
     ax.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
     if below is not None and sample is not None:
         counts, edges = np.histogram(
             sample.p, bins=HISTOGRAM_BARS, range=(0, 1), weights=sample.weights_or_ones
         )
-        below.stairs(counts, edges, fill=True, color=PALE, edgecolor=FAINT)
+        below.stairs(counts, edges, fill=True, color=style.PALE, edgecolor=style.FAINT)
         below.set(ylabel="rows", ylim=(0, None))
         below.yaxis.set_major_locator(MaxNLocator(2, integer=True))
     last = ax if below is None or not below.axison else below
@@ -85,13 +77,13 @@ def _(result: CalibrationResult, display: Display, ax: Axes | None) -> None:
     drawn = result.null_distribution
     if drawn is None:
         raise InputError(f"{type(result.null).__name__} has a formula and no draws to show")
-    [ax] = new_panels(display, ax, (6.2, 3.4))
-    ax.hist(drawn, bins=min(60, max(10, drawn.size // 12)), color=PALE, edgecolor="white")
+    [ax] = style.new_panels(display, ax, (6.2, 3.4))
+    ax.hist(drawn, bins=min(60, max(10, drawn.size // 12)), color=style.PALE, edgecolor="white")
     observed, low, high = result.score, float(drawn.min()), float(drawn.max())
     reach = max(high - low, 1e-12)
     off = observed > high + 1.5 * reach
     at = high + 0.8 * reach if off else observed
-    ax.axvline(at, color=INK, linewidth=2, linestyle=":" if off else "-")
+    ax.axvline(at, color=style.INK, linewidth=2, linestyle=":" if off else "-")
     told = f"observed {observed:.4g}, far off →" if off else "observed"
     left = not off and observed < (low + high) / 2
     ax.annotate(
@@ -100,7 +92,7 @@ def _(result: CalibrationResult, display: Display, ax: Axes | None) -> None:
         xycoords=("data", "axes fraction"),
         ha="left" if left else "right",
         va="top",
-        color=INK,
+        color=style.INK,
         fontweight="bold",
     )
     if off:
@@ -113,13 +105,13 @@ def _(result: CalibrationResult, display: Display, ax: Axes | None) -> None:
 @paint.register
 def _(validation: Validation, display: Display, ax: Axes | None, *, name: str = "model") -> None:
     """Net benefit of the model, of acting on every row and of acting on none, by threshold."""
-    [ax] = new_panels(display, ax, (5.6, 4.0))
+    [ax] = style.new_panels(display, ax, (5.6, 4.0))
     points = validation.decision
     at = [own.threshold for own in points]
     worth = [own.net_benefit for own in points]
-    ax.axhline(0.0, color=FAINT, linewidth=0.9, label="act on none")
-    ax.plot(at, [own.treat_all for own in points], "--", color=FAINT, label="act on all")
-    ax.plot(at, worth, "o-", color=INK, markersize=4, label=name)
+    ax.axhline(0.0, color=style.FAINT, linewidth=0.9, label="act on none")
+    ax.plot(at, [own.treat_all for own in points], "--", color=style.FAINT, label="act on all")
+    ax.plot(at, worth, "o-", color=style.INK, markersize=4, label=name)
     top = max([*worth, *(own.treat_all for own in points), 0.01])
     ax.set_ylim(-0.35 * top, 1.1 * top)
     ax.set(xlabel="threshold", ylabel="net benefit by row")
@@ -131,20 +123,20 @@ def _(validation: Validation, display: Display, ax: Axes | None, *, name: str = 
 def _(robustness: Robustness, display: Display, ax: Axes | None) -> None:
     """P-values over the size of every kind of violation."""
     kinds = robustness.violations
-    panels = new_panels(display, ax, (9.6, 5.0), (2, 3), sharey=True)
+    panels = style.new_panels(display, ax, (9.6, 5.0), (2, 3), sharey=True)
     for panel, tipping in zip(panels, kinds, strict=False):
-        panel.plot(tipping.sizes, tipping.pvalues, color=INK, marker="o", markersize=3)
+        panel.plot(tipping.sizes, tipping.pvalues, color=style.INK, marker="o", markersize=3)
         panel.set(ylim=(-0.02, 1.02), ylabel="p-value")
         _sizes(panel, tipping)
         panel.set_title(NAMES[tipping.kind], fontsize="medium")
     for spare in panels[len(kinds) :]:
         spare.set_axis_off()
-    titled(display, "What would overturn the evidence", ax)
+    style.titled(display, "What would overturn the evidence", ax)
 
 
 def _sizes(ax: Axes, tipping: Tipping) -> None:
     if tipping.point is not None:
-        ax.axvline(tipping.point, color=HIGH, linestyle=(0, (5, 3)))
+        ax.axvline(tipping.point, color=style.HIGH, linestyle=(0, (5, 3)))
     ax.set_xlabel(SIZES.get(tipping.kind, "share of labels in error"))
     if tipping.kind == "selection":
         ax.set_xscale("log")
@@ -159,7 +151,7 @@ def _sizes(ax: Axes, tipping: Tipping) -> None:
 def _(report: WatchReport, display: Display, ax: Axes | None) -> None:
     """Evidence on a log scale with the alarm line, and rates; in given axes the evidence alone."""
     heights = {"gridspec_kw": {"height_ratios": [2, 1]}, "sharex": True}
-    panels = new_panels(display, ax, (8.2, 5.4), (2, 1), **heights)
+    panels = style.new_panels(display, ax, (8.2, 5.4), (2, 1), **heights)
     _evidence(panels[0], report)
     if ax is None:
         _rates(panels[1], report.history)
@@ -167,7 +159,7 @@ def _(report: WatchReport, display: Display, ax: Axes | None) -> None:
     words = headline(report)
     if report.since is not None:
         words += f", {since_words(report.since)}"
-    titled(display, short(f"Watch: {words}", 90), ax)
+    style.titled(display, style.short(f"Watch: {words}", 90), ax)
 
 
 @paint.register
@@ -182,28 +174,30 @@ def _evidence(ax: Axes, report: WatchReport) -> None:
     top = 1.15 * max(line, float(finite.max(initial=0.0)))
     drawn = np.clip(np.where(np.isposinf(values), top, values), LOWEST, top)
     numbers = np.array([record.number for record in report.history], dtype=float)
-    ax.axhline(line, color=HIGH, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
+    ax.axhline(line, color=style.HIGH, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
     ax.annotate(
         f"alarm at {evidence_text(report.log_line)}",
         (0.005, line),
         xycoords=("axes fraction", "data"),
         xytext=(0, 3),
         textcoords="offset points",
-        color=HIGH,
+        color=style.HIGH,
         fontsize="small",
     )
     if report.since is not None:
         ends = report.since.lower - 0.5, report.since.upper + 0.5
-        ax.axvspan(*ends, color=PALE, alpha=0.6, zorder=0)
+        ax.axvspan(*ends, color=style.PALE, alpha=0.6, zorder=0)
     for number in range(len(report.segments)):
         own = np.array([record.segment == number for record in report.history], dtype=bool)
         if number and own.any():
-            ax.axvline(numbers[own][0] - 0.5, color=FAINT, linewidth=0.9, linestyle=":")
+            ax.axvline(numbers[own][0] - 0.5, color=style.FAINT, linewidth=0.9, linestyle=":")
         mark = "o" if numbers.size <= MANY else ""
-        ax.plot(numbers[own], drawn[own], f"{mark}-", color=INK, linewidth=1.3, markersize=3.5)
+        ax.plot(
+            numbers[own], drawn[own], f"{mark}-", color=style.INK, linewidth=1.3, markersize=3.5
+        )
     raised = np.array([record.raised for record in report.history], dtype=bool)
     if raised.any():
-        ax.plot(numbers[raised], drawn[raised], "^", color=HIGH, markersize=8, zorder=5)
+        ax.plot(numbers[raised], drawn[raised], "^", color=style.HIGH, markersize=8, zorder=5)
     ax.set_ylim(min(LOWEST, -0.3) if (drawn < -0.3).any() else -0.3, top * 1.05)
     ax.set_ylabel("evidence (log scale)")
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
@@ -223,8 +217,8 @@ def _power(value: float, _: object = None) -> str:
 def _rates(ax: Axes, history: Sequence[BatchRecord]) -> None:
     numbers = [record.number for record in history]
     mark = "o" if len(numbers) <= MANY else "."
-    ax.plot(numbers, [record.mean_label for record in history], mark, color=LOW, markersize=4)
-    ax.plot(numbers, [record.mean_prediction for record in history], "-", color=INK)
-    for text, color, x in (("● observed", LOW, 0.0), ("— predicted", INK, 0.14)):
+    ax.plot(numbers, [record.mean_label for record in history], mark, color=style.LOW, markersize=4)
+    ax.plot(numbers, [record.mean_prediction for record in history], "-", color=style.INK)
+    for text, color, x in (("● observed", style.LOW, 0.0), ("— predicted", style.INK, 0.14)):
         ax.text(x, 1.02, text, color=color, transform=ax.transAxes, va="bottom", fontsize="small")
     ax.set_ylabel("mean")

@@ -24,29 +24,8 @@ from itrust.balance import Resemblance
 from itrust.bias import GroupTable, SliceTable
 from itrust.calibration import Finding
 from itrust.render.document import LIGHT, number
-from itrust.render.figures.style import (
-    BIAS,
-    CYCLE,
-    FAINT,
-    HIGH,
-    INK,
-    LOW,
-    NOT_SHOWN,
-    OVER,
-    PALE,
-    SIDES,
-    UNDER,
-    Display,
-    beside_axes,
-    in_two_lines,
-    new_figure,
-    new_panels,
-    paint,
-    rows_of_names,
-    short,
-    signed,
-    titled,
-)
+from itrust.render.figures import style
+from itrust.render.figures.style import Display, paint
 from itrust.render.text.balance import difference_words
 from itrust.render.text.bias import rows_of
 from itrust.render.text.comparisons import change_title
@@ -57,7 +36,7 @@ MAX_PARTS = 6
 CHANGE = "difference: second \N{MINUS SIGN} first"
 ROOM = 0.3  # inches a row
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
-STEM, DOT, GUIDE = CYCLE[4], CYCLE[1], "#ececec"
+STEM, DOT, GUIDE = style.CYCLE[4], style.CYCLE[1], "#ececec"
 
 
 @paint.register
@@ -75,7 +54,7 @@ def _(result: TaskEstimate, display: Display, ax: Axes | None) -> None:
     widest = max(ends, key=lambda pair: pair[1] - pair[0])
     panel = _dots(display, ax, names, [w.value for w in ways], ends, lambda v: rounded(v, *widest))
     panel.set_xlabel(f"estimate, {100 * (1 - result.alpha):g} % interval")
-    titled(display, short(str(result.task) if len(title) > 70 else title, 80), ax)
+    style.titled(display, style.short(str(result.task) if len(title) > 70 else title, 80), ax)
 
 
 def _assumed(way: Estimate) -> str:
@@ -92,7 +71,7 @@ def _(result: Resemblance, display: Display, ax: Axes | None) -> None:
     panel.set_xlabel("labelled rows less population, in standard errors")
     verdict = "differ" if result.differs else "show no difference"
     title = f"Labelled rows and population {verdict}, p = {result.pvalue:.3g}"
-    titled(display, short(title, 80), ax)
+    style.titled(display, style.short(title, 80), ax)
 
 
 def _dots(
@@ -105,7 +84,7 @@ def _dots(
 ) -> Axes:
     """Names and numbers with intervals, one a row."""
     lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
-    [panel] = new_panels(display, ax, (6.6, 1.15 + ROOM * lines))
+    [panel] = style.new_panels(display, ax, (6.6, 1.15 + ROOM * lines))
     known = [
         own for own in (*values, *(end for pair in ends for end in pair)) if math.isfinite(own)
     ]
@@ -119,8 +98,8 @@ def _dots(
         panel.plot(pair, [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
         panel.plot([value], [k], "o", color=DOT, markersize=6, zorder=3)
         text = written(value) if finite else number(value)
-        beside_axes(panel, k, text, INK if finite else FAINT)
-    rows_of_names(panel, ["\n".join(map(short, name.split("\n"))) for name in names])
+        style.beside_axes(panel, k, text, style.INK if finite else style.FAINT)
+    style.rows_of_names(panel, ["\n".join(map(style.short, name.split("\n"))) for name in names])
     return panel
 
 
@@ -129,9 +108,9 @@ def _(result: ClassMatrix, display: Display, ax: Axes | None) -> None:
     """The pairs of classes that stand out most."""
     pairs = sorted(result.pairs, key=lambda pair: (pair.pvalue, -abs(pair.bias)))[:MAX_PAIRS]
     names = [f"rows of {pair.label} give {pair.taken_for}" for pair in pairs]
-    [panel] = new_panels(display, ax, (7.6, 1.15 + ROOM * len(names)))
+    [panel] = style.new_panels(display, ax, (7.6, 1.15 + ROOM * len(names)))
     forest(panel, names, pairs, result.alpha, "probability given less expected")
-    titled(display, "Which class is taken for which", ax)
+    style.titled(display, "Which class is taken for which", ax)
 
 
 def forest(
@@ -139,59 +118,61 @@ def forest(
     labels: Sequence[str],
     parts: Sequence[Any],
     alpha: float,
-    unit: str = BIAS,
+    unit: str = style.BIAS,
     of: str = "bias",
 ) -> None:
     """Draw values with intervals, the first on top; what is shown is a filled triangle."""
-    ax.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
+    ax.axvline(0, color=style.FAINT, linewidth=0.8, zorder=1)
     for row, part in enumerate(parts):
         value, low, high, p = getattr(part, of), part.lower, part.upper, part.pvalue
         shown = p <= alpha
-        color, marker = SIDES[value <= 0][1:3] if shown else (FAINT, NOT_SHOWN)
+        color, marker = style.SIDES[value <= 0][1:3] if shown else (style.FAINT, style.NOT_SHOWN)
         ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
         face = color if shown else "white"
         ax.plot([value], [row], marker, color=color, markersize=6, markerfacecolor=face)
         text = f"{rounded(value, low, high, '+')}  p {p:.3f}".replace("-", "\N{MINUS SIGN}")
-        beside_axes(ax, row, text, INK if shown else FAINT)
-    rows_of_names(ax, labels)
+        style.beside_axes(ax, row, text, style.INK if shown else style.FAINT)
+    style.rows_of_names(ax, labels)
     ends = [(part.lower, part.upper) for part in parts]
     reach = 1.1 * float(np.nanmax(np.abs(ends), initial=0.02))
     ax.set_xlim(-reach, reach)
     ax.set_xlabel(unit)
-    ax.xaxis.set_major_formatter(FuncFormatter(signed))
-    if unit == BIAS:
+    ax.xaxis.set_major_formatter(FuncFormatter(style.signed))
+    if unit == style.BIAS:
         place: dict[str, Any] = {"transform": ax.transAxes, "va": "bottom", "fontsize": "small"}
-        ax.text(0.49, 1.01, f"◀ {OVER}", ha="right", color=HIGH, **place)
-        ax.text(0.51, 1.01, f"{UNDER} ▶", ha="left", color=LOW, **place)
+        ax.text(0.49, 1.01, f"◀ {style.OVER}", ha="right", color=style.HIGH, **place)
+        ax.text(0.51, 1.01, f"{style.UNDER} ▶", ha="left", color=style.LOW, **place)
 
 
 @paint.register
 def _(table: GroupTable, display: Display, ax: Axes | None, *, max_groups: int = 40) -> None:
     """Bias of groups with intervals; filled triangles: the interval excludes 0."""
     groups = table.groups[:max_groups]
-    labels = [f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups]
+    labels = [
+        f"{style.in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups
+    ]
     lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
-    [panel] = new_panels(display, ax, (7.6, 1.3 + 0.29 * lines))
+    [panel] = style.new_panels(display, ax, (7.6, 1.3 + 0.29 * lines))
     forest(panel, labels, groups, table.alpha)
     together = "for all groups at once" if table.simultaneous else "each alone"
     cover = f"{100 * (1 - table.alpha):g} %"
     left = len(table.groups) - len(groups)
     more = f"; {left:,} more groups not drawn" if left else ""
-    titled(display, f"Bias by group, {cover} intervals ({together}{more})", ax)
+    style.titled(display, f"Bias by group, {cover} intervals ({together}{more})", ax)
 
 
 @paint.register
 def _(table: SliceTable, display: Display, ax: Axes | None, *, max_slices: int = 12) -> None:
     """Slices with their bias, intervals and p-values; filled ones are confirmed."""
     slices = table.slices[:max_slices]
-    [panel] = new_panels(display, ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
+    [panel] = style.new_panels(display, ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
     if slices:
-        labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
+        labels = [f"{style.in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
         forest(panel, labels, slices, table.alpha)
     else:
         _words_alone(panel, "no rule stands out")
     confirmed = f"{len(table.confirmed)} of {len(table)} confirmed on other rows"
-    titled(display, f"Slices: {confirmed}", ax)
+    style.titled(display, f"Slices: {confirmed}", ax)
 
 
 def _words_alone(ax: Axes, words: str) -> None:
@@ -207,11 +188,11 @@ def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
         raise InputError("a comparison without tasks has no picture; to_dict() has its numbers")
     count = len(models[0].tasks)
     size = (7.6, (1.2 + 0.5 * len(models)) * count)
-    for k, panel in enumerate(new_panels(display, ax, size, (count, 1))):
+    for k, panel in enumerate(style.new_panels(display, ax, size, (count, 1))):
         results = [model.tasks[k] for model in models]
         forest(panel, list(map(_scored, models)), results, comparison.alpha)
         panel.annotate(
-            short(results[0].name, 76),
+            style.short(results[0].name, 76),
             (0.01, 1.0),
             xytext=(0, 20),
             xycoords=("figure fraction", "axes fraction"),
@@ -225,19 +206,19 @@ def _(comparison: Comparison, display: Display, ax: Axes | None) -> None:
 
 
 def _scored(model: ModelReport) -> str:
-    name = short(model.name, 30)
+    name = style.short(model.name, 30)
     return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
 
 
 @paint.register
 def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
     """What a model does to one number: the bias with its interval, and the tolerance."""
-    [panel] = new_panels(display, ax, (7.0, 1.9))
+    [panel] = style.new_panels(display, ax, (7.0, 1.9))
     forest(panel, [str(task.finding)], [task], task.alpha)
     if task.tolerance is not None:
         reach = 1.1 * max(task.tolerance, *map(abs, panel.get_xlim()))
         panel.set_xlim(-reach, reach)
-        panel.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
+        panel.axvspan(-task.tolerance, task.tolerance, color=style.PALE, alpha=0.5, zorder=0)
     ends = task.lower, task.upper
     sides = (
         f"{rounded(task.from_labels, *ends)} with labels",
@@ -246,7 +227,7 @@ def _(task: TaskResult, display: Display, ax: Axes | None) -> None:
     told = " \N{MINUS SIGN} ".join(sides)
     within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
     panel.set_xlabel(f"bias: {told}{within}")
-    titled(display, short(task_title(task), 76), ax)
+    style.titled(display, style.short(task_title(task), 76), ax)
 
 
 @paint.register
@@ -255,22 +236,20 @@ def _(drift: Drift, display: Display, ax: Axes | None, *, max_rows: int = 30) ->
     tables = _tables(drift, max_rows)
     heights = [1.3 + 0.36 * len(rows) for rows in tables]
     shape = {"gridspec_kw": {"height_ratios": heights}}
-    panels = new_panels(display, ax, (8.2, sum(heights)), (len(tables), 1), **shape)
+    panels = style.new_panels(display, ax, (8.2, sum(heights)), (len(tables), 1), **shape)
     for rows, panel in zip(tables, panels, strict=False):
-        labels = [in_two_lines(change_title(one)) for one in rows]
+        labels = [style.in_two_lines(change_title(one)) for one in rows]
         forest(panel, labels, rows, drift.alpha, CHANGE, "difference")
-    first, second = (short(name, 20) for name in drift.names)
-    titled(display, f"Change from {first} to {second}: two fixed samples, no monitor", ax)
+    first, second = (style.short(name, 20) for name in drift.names)
+    style.titled(display, f"Change from {first} to {second}: two fixed samples, no monitor", ax)
 
 
 def _tables(drift: Drift, max_rows: int) -> list[list[Change]]:
     """All rows and groups, then every number in its own unit."""
     judged = [part for part in drift.changes if part.reason is None]
     groups = [part for part in judged if part.compared == "group_bias"]
-    told = set(map(id, sorted(groups, key=lambda part: part.pvalue)[:max_rows]))
-    first = [
-        part for part in judged if part.task is None and (part.where is None or id(part) in told)
-    ]
+    left = sorted(groups, key=lambda part: part.pvalue)[max_rows:]
+    first = [part for part in judged if part.task is None and part not in left]
     numbers: dict[str, list[Change]] = {}
     for part in judged:
         if part.task is not None:
@@ -283,17 +262,17 @@ def _(audit: Audit, display: Display, ax: Axes | None) -> None:
     """An audit on one sheet; of several classes, the mean bias of each."""
     if audit.classes:
         names, means = [str(part.name) for part in audit.parts], [p.mean for p in audit.parts]
-        [panel] = new_panels(display, ax, (7.6, 1.3 + ROOM * len(names)))
+        [panel] = style.new_panels(display, ax, (7.6, 1.3 + ROOM * len(names)))
         forest(panel, names, means, audit.alpha)
-        titled(display, f"{audit.verdict}: {audit.n:,} rows, {len(names)} classes", ax)
+        style.titled(display, f"{audit.verdict}: {audit.n:,} rows, {len(names)} classes", ax)
         return
     reliability = Display(audit.overall.curve)
     if ax is not None:
-        reliability.plot(*new_panels(display, ax, (0, 0)))
+        reliability.plot(*style.new_panels(display, ax, (0, 0)))
         return
     shown = audit.diagnosis.shown
     height = 4.6 + 0.42 * max(min(len(shown), MAX_PARTS), 1) + 1.0
-    display.figure_ = new_figure((10.4, height))
+    display.figure_ = style.new_figure((10.4, height))
     halves: Any = display.figure_.subfigures(2, 1, height_ratios=(4.6, height - 4.6))
     above, below = halves
     display.axes_ = [*above.subplots(1, 2), below.subplots()]
@@ -304,7 +283,7 @@ def _(audit: Audit, display: Display, ax: Axes | None) -> None:
     else:
         Display(audit.test).plot(display.axes_[1])
     _paint_parts(audit, display.axes_[2])
-    verdict = short(f"Verdict: {audit.verdict}", 80)
+    verdict = style.short(f"Verdict: {audit.verdict}", 80)
     display.figure_.suptitle(
         verdict, x=0.01, ha="left", fontweight="bold", color=LIGHT[audit.verdict.tone]
     )
@@ -315,10 +294,12 @@ def _paint_parts(audit: Audit, ax: Axes) -> None:
     shown = audit.diagnosis.shown
     parts = shown[:MAX_PARTS]
     if parts:
-        labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
+        labels = [f"{style.in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
         forest(ax, labels, parts, audit.alpha)
     else:
         named = [str(item) for item in audit.evidence if isinstance(item, Finding)][:1]
-        _words_alone(ax, "\n".join(["no group or slice by itself", *map(in_two_lines, named)]))
+        _words_alone(
+            ax, "\n".join(["no group or slice by itself", *map(style.in_two_lines, named)])
+        )
     more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
     ax.set_title(f"Shown to be miscalibrated{more}", pad=20)

@@ -105,11 +105,6 @@ def paint(result: Any, display: Display, ax: Axes | None, **settings: Any) -> No
     raise InputError(f"a {type(result).__name__} has no picture; to_dict() has its numbers")
 
 
-def has_picture(result: object) -> bool:
-    """Whether something draws results of this kind."""
-    return paint.dispatch(type(result)) is not paint.dispatch(object)
-
-
 def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
     """Draw a result into given axes or a new figure."""
     return Display(result, **settings).plot(ax)

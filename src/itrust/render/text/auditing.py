@@ -225,13 +225,11 @@ def _sections(audit: Audit) -> list[Section]:
     given = "the covariates" if audit.test.names else _alone(audit)
     test = f"Calibration given {given} (competency)"
     names = {
-        "diagnosis": "Where the model is shown to be miscalibrated",
+        "diagnosis": f"Where {'a class' if several else 'the model'} is shown to be miscalibrated",
         "test": f"All classes given {given}" if several else test,
         "overall": "Overall calibration" if several else "Overall calibration (reliance)",
         "missed": "What this audit could have missed" + ("" if several else " (confidence)"),
     }
-    if several:
-        names["diagnosis"] = "Where a class is shown to be miscalibrated"
     blocks: dict[str, list[Block]] = {
         "diagnosis": _classes_off(audit) if several else _diagnosis(audit),
         **{key: [Notes(_answer(key, audit))] for key in ("test", "overall", "missed")},

@@ -17,7 +17,7 @@ import math
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,9 +142,7 @@ def watched(cell: Cell, seed: int) -> dict[str, float]:
     held = PanelWealth.begun(panel, cell.promise, moved=moved)
     if moved:
         reference, _ = settled(seed // AT_ONCE)
-        phi = panel.matrix(reference.points)[list(panel.joint)]
-        known = held.known.with_reference(phi, (reference.y, reference.p, None))
-        held = replace(held, known=known)
+        held = held.with_reference(reference.points, (reference.y, reference.p, None))
     share = None if cell.cluster == 1 else np.full(ROWS, 1 / cell.cluster)
     batch = 0
     for first in range(0, sample.n, 20 * ROWS):

@@ -45,7 +45,7 @@ def test_moves_solve_the_ridge_equation_of_each_memory():
 
 def test_memories_forget_at_their_own_pace_and_only_the_first_knows_the_reference():
     phi, rows = np.ones((1, 1)), (np.array([1.0]), np.array([0.5]), None)
-    known = Recalibrations.empty(1).with_reference(phi, rows)
+    known = Recalibrations.empty(1).plus(phi, rows, slice(1))
     assert known.scores[:, 0].tolist() == [0.5, 0, 0, 0]
     known = Recalibrations.empty(1).plus(phi, rows).faded()
     np.testing.assert_allclose(known.scores[:, 0], [0.5, 0.5, 0.5 * 23 / 24, 0.5 * 5 / 6])

@@ -88,14 +88,9 @@ class Fraction:
         return not (self.top.any() or self.bottom.any())
 
     @property
-    def is_affine(self) -> bool:
-        """Whether the denominator is a number."""
-        return not self.bottom.any()
-
-    @property
     def scaled(self) -> Fraction:
         """The same over 1, where the denominator is a number."""
-        if not self.is_affine or self.bottom0 == 0:
+        if self.bottom.any() or self.bottom0 == 0:
             return self
         return replace(self, top=self.top / self.bottom0, top0=self.top0 / self.bottom0, bottom0=1)
 
@@ -121,7 +116,7 @@ class Fraction:
 
     def undefined_after(self, y: FloatArray) -> float:
         """All positives that the denominator is made of."""
-        if self.bottom0 > 0 or self.is_affine:
+        if self.bottom0 > 0 or not self.bottom.any():
             return math.inf
         return float(np.count_nonzero(self.bottom * y))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -272,6 +271,7 @@ def robustness(
             hint="robustness(sample.one_class(name), alpha=...)",
         )
     source, alpha = checked_source(sample, "robustness"), checked_alpha(alpha)
+    wanted = as_tasks(tasks)
     run = IntervalRun(source, None, checked_draws(draws), as_seed(rng), engine)
     warnings = null_warnings(source, Tolerance(0.0))
     (neutral, prudent), outcome = run.run([Tolerance(0.0), Prudent()], progress=progress)
@@ -279,6 +279,13 @@ def robustness(
     notes = run.survey.notes
     if source.in_memory is None:
         notes = (*outcome.tally.notes, *notes)
+    numbers: tuple[NumberRobustness, ...] = ()
+    if wanted:  # ranges are from the rows at hand
+        results = evaluate_tasks(
+            sample, wanted, alpha=alpha, draws=run.draws, rng=run.seed, engine=engine
+        )
+        rows = sample.extract().some if isinstance(sample, Scan) else sample
+        numbers = number_robustness(rows, results, is_all=rows.n == results[0].n)
     return Robustness(
         n=outcome.tally.rows,
         alpha=alpha,
@@ -292,26 +299,8 @@ def robustness(
         prudence=PrudentResult(
             prudent.pvalue, bound_findings(run.directions, prudent)[0], prudent.impossible
         ),
-        numbers=_numbers(
-            sample,
-            tasks,
-            {"alpha": alpha, "draws": run.draws, "rng": run.seed, "engine": engine},
-        ),
+        numbers=numbers,
         elapsed=time.perf_counter() - begun,
         warnings=warnings,
         notes=(*notes, *run.directions.dictionary.notes),
     )
-
-
-def _numbers(
-    sample: Sample | Scan,
-    tasks: Sequence[Task | str] | Task | str,
-    settings: Mapping[str, Any],
-) -> tuple[NumberRobustness, ...]:
-    """What would overturn what is said of every number; ranges are from the rows at hand."""
-    wanted = as_tasks(tasks)
-    if not wanted:
-        return ()
-    results = evaluate_tasks(sample, wanted, **settings)
-    rows = sample.extract().some if isinstance(sample, Scan) else sample
-    return number_robustness(rows, results, is_all=rows.n == results[0].n)

@@ -38,6 +38,7 @@ from typing import Self
 import numpy as np
 
 from itrust._core import FloatArray
+from itrust.data import Points
 from itrust.watch.components import CheckPanel
 from itrust.watch.results import Onset, Promise, WatchFinding, exp_of
 
@@ -106,14 +107,6 @@ class Recalibrations:
         m = len(MEMORIES)
         return cls(np.zeros((m, functions)), np.zeros((m, functions, functions)))
 
-    def with_reference(self, phi: FloatArray, rows: BatchRows) -> Recalibrations:
-        """Let the first memory begin with rows of the reference."""
-        scores, information = self.scores.copy(), self.information.copy()
-        s, j = _score_sums(phi, rows)
-        scores[0] += s
-        information[0] += j
-        return Recalibrations(scores, information)
-
     def moves(self) -> FloatArray:
         """Theta of every memory and ridge, (M * R, D)."""
         size = self.scores.shape[1]
@@ -129,10 +122,16 @@ class Recalibrations:
         keep = np.array([1 - 1 / memory for memory in MEMORIES])
         return Recalibrations(keep[:, None] * self.scores, keep[:, None, None] * self.information)
 
-    def plus(self, phi: FloatArray, rows: BatchRows) -> Recalibrations:
-        """What is known with some rows more, in all memories."""
-        s, j = _score_sums(phi, rows)
-        return Recalibrations(self.scores + s, self.information + j)
+    def plus(
+        self, phi: FloatArray, rows: BatchRows, memories: slice = slice(None)
+    ) -> Recalibrations:
+        """What is known with some rows more, in all memories or in some."""
+        y, p, given = rows
+        share = 1.0 if given is None else given
+        scores, information = self.scores.copy(), self.information.copy()
+        scores[memories] += phi @ ((y - p) * share)
+        information[memories] += (phi * (p * (1 - p) * share)) @ phi.T
+        return Recalibrations(scores, information)
 
 
 def ratios_of(moves: FloatArray, phi: FloatArray, rows: BatchRows) -> FloatArray:
@@ -141,12 +140,6 @@ def ratios_of(moves: FloatArray, phi: FloatArray, rows: BatchRows) -> FloatArray
     t = np.clip(moves @ phi, -MAX_MOVE, MAX_MOVE)
     each = t * y - np.log1p(p * np.expm1(t))
     return np.asarray(each @ (np.ones(y.size) if share is None else share))
-
-
-def _score_sums(phi: FloatArray, rows: BatchRows) -> tuple[FloatArray, FloatArray]:
-    y, p, given = rows
-    share = 1.0 if given is None else given
-    return phi @ ((y - p) * share), (phi * (p * (1 - p) * share)) @ phi.T
 
 
 EARLY = 8.0  # onsets up to about this batch share half of the weight
@@ -240,6 +233,11 @@ class PanelWealth:
             each = math.log(RECALIBRATED / self.log_moved.size)
             parts.append(np.logaddexp(self.log_moved, to_come) + each)
         return float(_mixed(np.concatenate(parts), 0))
+
+    def with_reference(self, points: Points, rows: BatchRows) -> PanelWealth:
+        """Let the first memory begin with rows of the reference."""
+        phi = self.panel.matrix(points)[list(self.panel.joint)]
+        return replace(self, known=self.known.plus(phi, rows, slice(1)))
 
     def after(
         self,

@@ -105,6 +105,8 @@ class WatchReport(Result):
         How it was made.
     """
 
+    _derived = ("batches", "rows", "impossible", "log_line")
+
     on: tuple[str, ...]
     classes: tuple[Any, ...]
     alpha: float
@@ -165,16 +167,14 @@ class WatchReport(Result):
     def _facts(self) -> Mapping[str, Any]:
         from itrust.render import watch_words
 
-        computed = ("batches", "rows", "impossible", "log_line")
         return {
             "schema": REPORT_SCHEMA,
             "version": __version__,
             **super()._facts(),
-            **{name: getattr(self, name) for name in computed},
             **{name: _number(getattr(self, name)) for name in ("log_evalue", "log_peak")},
             "numbers": [{**own.to_dict(), "finding": number_finding(own)} for own in self.numbers],
             "history": self._rows(),
-            "segments": [_segment(part) for part in self.segments],
+            "segments": [_without_digest(part) for part in self.segments],
             "words": watch_words(self),
         }
 
@@ -188,15 +188,12 @@ def _number(value: float) -> float | str | None:
 
 
 def _record(record: BatchRecord) -> dict[str, Any]:
-    facts = record.to_dict()
-    facts.pop("digest", None)
-    return {**facts, "log_evalue": _number(record.log_evalue), "log_peak": _number(record.log_peak)}
+    logs = {name: _number(getattr(record, name)) for name in ("log_evalue", "log_peak")}
+    return {**_without_digest(record), **logs}
 
 
-def _segment(part: Segment) -> dict[str, Any]:
-    facts = part.to_dict()
-    facts.pop("reference_digest", None)
-    return facts
+def _without_digest(part: BatchRecord | Segment) -> dict[str, Any]:
+    return {name: fact for name, fact in part.to_dict().items() if not name.endswith("digest")}
 
 
 def number_finding(own: NumberSoFar) -> TaskFinding:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -281,11 +282,10 @@ def _columns_of(checks: Sequence[WatchCheck], *kinds: type[Term]) -> set[ColumnN
 
 def _refuse_bets(own: PanelWealth, watch: Watch, place: str) -> None:
     begun = PanelWealth.begun(own.panel, watch.promise, moved=watch.tolerance is None)
-    for name in ("log_bets", "log_moved", "peaks", "sides", "rows"):
-        _refuse_shape(getattr(own, name), getattr(begun, name).shape, f"{place}.{name}")
-    for name in ("scores", "information"):
-        array, shape = getattr(own.known, name), getattr(begun.known, name).shape
-        _refuse_shape(array, shape, f"{place}.known.{name}")
+    arrays = "log_bets", "log_moved", "peaks", "sides", "rows"
+    for name in (*arrays, "known.scores", "known.information"):
+        read = attrgetter(name)
+        _refuse_shape(read(own), read(begun).shape, f"{place}.{name}")
     starts = own.blocks.first
     shape = len(starts), *begun.blocks.sums.shape[1:]
     _refuse_shape(own.blocks.sums, shape, f"{place}.blocks.sums")

@@ -15,7 +15,7 @@ from itrust._core import (
     checked_choice,
     checked_share,
 )
-from itrust.data import MulticlassSample, Rows, Sample, Scan, Source
+from itrust.data import MulticlassSample, Rows, Sample, Scan
 from itrust.tasks import Task, as_tasks, class_tasks, parse
 from itrust.watch.batches import (
     BatchSchema,
@@ -144,20 +144,9 @@ class Watch(Result):
         kept: Promise = checked_choice(promise, "promise", get_args(Promise))
         bias = None if tolerance is None else checked_share(tolerance, "tolerance")
         own = written_tasks(as_tasks(tasks))
-        rows, schema, n, digest = taken_reference(reference)
-        segment = Segment(0, checked_name(name), 1, 0, n, digest)
-        wealth, sequences = begun(rows, schema, own, kept, bias)
-        return cls(
-            checked_alpha(alpha),
-            bias,
-            kept,
-            schema,
-            wealth,
-            sequences,
-            (),
-            (segment,),
-            {},
-        )
+        nothing = BatchSchema((), (), None, weighted=False, clustered=False)
+        empty = cls(checked_alpha(alpha), bias, kept, nothing, (), (), (), (), {})
+        return empty._begun(reference, own, name)
 
     def update(
         self,
@@ -266,29 +255,43 @@ class Watch(Result):
         Watch
             Before the first batch of the new model.
         """
-        rows, schema, n, digest = taken_reference(reference)
-        last = self.segments[-1]
-        if not last.batches and last.reference_digest == digest:
+        found = self._begun(reference, [own.task for own in self.sequences], name)
+        last, new = found.segments[-2:]
+        if not last.batches and last.reference_digest == new.reference_digest:
             raise InputError(
                 "{argument}: these rows are the reference of the present model already, which has "
                 "seen no batch yet; go on with its first batch",
                 argument="reference",
             )
-        tasks = [own.task for own in self.sequences]
-        wealth, sequences = begun(rows, schema, tasks, self.promise, self.tolerance)
-        segment = Segment(
-            len(self.segments),
-            checked_name(name),
-            len(self.history) + 1,
-            0,
-            n,
-            digest,
-        )
+        return found
+
+    def _begun(self, reference: Any, tasks: Sequence[Task], name: object) -> Self:
+        """Settle checks, bets and numbers of a model before its first batch."""
+        rows, schema, n, digest = taken_reference(reference)
+        first = len(self.history) + 1
+        segment = Segment(len(self.segments), checked_name(name), first, 0, n, digest)
+        extract, has_moves = rows.extract(PILOT), self.tolerance is None
+        named = class_tasks(tasks, extract.some)
+        most = max(12, MAX_CHECKS // len(schema.labels))
+        wealth = []
+        for k, label in enumerate(schema.labels):
+            some = replace(extract, some=extract.some.outcome(k))
+            panel = settled_panel(some.pilot(PILOT), label, most=most)
+            wealth.append(PanelWealth.begun(panel, self.promise, moved=has_moves))
+        wanted = {leaf.label for task in named for leaf in task.leaves()}
+        outcomes: dict[Any, list[Rows]] = {label: [] for label in wanted}
+        for chunk in chunks_of(rows):
+            for k, label in enumerate(schema.labels):
+                outcome = chunk.outcome(k)
+                if has_moves:
+                    wealth[k] = wealth[k].with_reference(outcome.points, bet_rows(outcome))
+                if label in wanted:
+                    outcomes[label].append(outcome)
         return replace(
             self,
             schema=schema,
-            wealth=wealth,
-            sequences=sequences,
+            wealth=tuple(wealth),
+            sequences=begun_sequences(named, outcomes),
             segments=(*self.segments, segment),
         )
 
@@ -481,38 +484,6 @@ class Watch(Result):
     def __repr__(self) -> str:
         said = "alarm" if self.alarm else "no alarm"
         return f"<Watch: {len(self.history):,} batches, evidence {self.evalue:.3g}, {said}>"
-
-
-def begun(
-    reference: Source,
-    schema: BatchSchema,
-    tasks: Sequence[Task],
-    promise: Promise,
-    tolerance: float | None,
-) -> tuple[tuple[PanelWealth, ...], tuple[TaskSequence, ...]]:
-    """Settle checks, bets and numbers before the first batch."""
-    extract = reference.extract(PILOT)
-    named = class_tasks(tasks, extract.some)
-    labels = schema.labels
-    most = max(12, MAX_CHECKS // len(labels))
-    wealth = []
-    for k, label in enumerate(labels):
-        some = replace(extract, some=extract.some.outcome(k))
-        panel = settled_panel(some.pilot(PILOT), label, most=most)
-        wealth.append(PanelWealth.begun(panel, promise, moved=tolerance is None))
-    wanted = {leaf.label for task in named for leaf in task.leaves()}
-    rows: dict[Any, list[Rows]] = {label: [] for label in wanted}
-    for chunk in chunks_of(reference):
-        for k, label in enumerate(labels):
-            outcome = chunk.outcome(k)
-            if tolerance is None:
-                own = wealth[k]
-                phi = own.panel.matrix(outcome.points)[list(own.panel.joint)]
-                known = own.known.with_reference(phi, bet_rows(outcome))
-                wealth[k] = replace(own, known=known)
-            if label in wanted:
-                rows[label].append(outcome)
-    return tuple(wealth), begun_sequences(named, rows)
 
 
 def written_tasks(tasks: Sequence[Task]) -> list[Task]:

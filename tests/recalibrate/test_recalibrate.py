@@ -386,7 +386,7 @@ def test_mcgrad_is_called_as_the_package_wants_it(monkeypatch, tmp_path):
             return made
 
     package = type("methods", (), {"MCGrad": Stand})
-    monkeypatch.setattr("itrust.recalibrate.mcgrad._package", lambda: package)
+    monkeypatch.setattr("itrust.recalibrate.multicalibration._package", lambda: package)
     sample = tilted(200)
     fix = it.recalibrate.MCGrad().fit(sample)
     again = pickle.loads(pickle.dumps(fix))

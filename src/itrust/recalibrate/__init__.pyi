@@ -8,11 +8,11 @@ from itrust.recalibrate.classifier import RecalibratedClassifier as Recalibrated
 from itrust.recalibrate.comparison import compare as compare
 from itrust.recalibrate.local import Local as Local
 from itrust.recalibrate.local import untested_correction as untested_correction
-from itrust.recalibrate.mcgrad import MCGrad as MCGrad
 from itrust.recalibrate.methods import CLASS_METHODS as CLASS_METHODS
 from itrust.recalibrate.methods import METHODS as METHODS
 from itrust.recalibrate.methods import OneVsRest as OneVsRest
 from itrust.recalibrate.methods import load as load
+from itrust.recalibrate.multicalibration import MCGrad as MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration as Multicalibration
 from itrust.recalibrate.multicalibration import (
     ProportionalMulticalibration as ProportionalMulticalibration,

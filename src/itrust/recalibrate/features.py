@@ -64,6 +64,14 @@ SCALE = Record.of(
 )
 
 
+def refuse_misfits(coordinates: Sequence[Any], place: str, kinds: Mapping[str, str]) -> None:
+    """Refuse coordinates that are not those of the prediction and of columns of these kinds."""
+    if [own.name for own in coordinates] != [PREDICTION, *kinds]:
+        unfit(place, "must be null and the names of columns, in their order")
+    for at, own in enumerate(coordinates):
+        own.refuse_misfit(inside(place, at), kinds.get(own.name or ""))
+
+
 def refuse_odd_scale(scale: UnitScale | None, place: str, kind: str | None) -> None:
     """Refuse a number without a scale, a category with one, and heights that miss their knots."""
     if (scale is None) != (kind == "category"):
@@ -168,10 +176,7 @@ class Basis:
 
     def refuse_misfit(self, place: str, kinds: Mapping[str, str]) -> None:
         """Refuse what cannot be of columns of these kinds."""
-        if [own.name for own in self.coordinates] != [PREDICTION, *kinds]:
-            unfit(f"{place}.coordinates", "must be null and the names of columns, in their order")
-        for at, own in enumerate(self.coordinates):
-            own.refuse_misfit(f"{place}.coordinates[{at}]", kinds.get(own.name or ""))
+        refuse_misfits(self.coordinates, f"{place}.coordinates", kinds)
         for at, letters in enumerate(self.terms):
             for number, (coordinate, function) in enumerate(letters):
                 known = len(self.coordinates)

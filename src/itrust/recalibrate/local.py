@@ -391,35 +391,23 @@ class Local(Recalibrator):
         best = (np.inf, (self.widths[0], max(self.ridges)), before)
         for width in self.widths:
             own = designs(self._bases(some, z, width), z, some.columns)
-            for ridge, moved in self._crossed(own, some, z, fold, lambda: advance(step)):
-                after = losses(some.codes, moved)
+            moved = {ridge: np.empty(z.shape) for ridge in sorted(self.ridges, reverse=True)}
+            for number in np.unique(fold):
+                out = fold == number
+                inner, away = [x[~out] for x in own], [x[out] for x in own]
+                fit = fitter(inner, some.codes[~out], w[~out], z[~out], ROUGHLY)
+                start = None
+                for ridge, logits in moved.items():
+                    start = fit(ridge, start)
+                    logits[out] = z[out] + added_logits(away, start)
+                advance(step)
+            for ridge, logits in moved.items():
+                after = losses(some.codes, logits)
                 total = float(w @ after)
                 if total < best[0]:
                     best = (total, (width, ridge), after)
         _, choice, after = best
         return choice, before - after, some
-
-    def _crossed(
-        self,
-        own: Sequence[FloatArray],
-        rows: Rows,
-        z: FloatArray,
-        fold: IntArray,
-        fold_is_done: Callable[[], None],
-    ) -> Iterator[tuple[float, FloatArray]]:
-        """Each ridge, from the largest, and logits of rows by fits that did not see their fold."""
-        moved = {ridge: np.empty(z.shape) for ridge in sorted(self.ridges, reverse=True)}
-        w = rows.weights_or_ones
-        for number in np.unique(fold):
-            out = fold == number
-            inner = [x[~out] for x in own]
-            fit = fitter(inner, rows.codes[~out], w[~out], z[~out], ROUGHLY)
-            away, start = [x[out] for x in own], None
-            for ridge, logits in moved.items():
-                start = fit(ridge, start)
-                logits[out] = z[out] + added_logits(away, start)
-            fold_is_done()
-        return iter(moved.items())
 
     def _bases(self, rows: Rows, z: FloatArray, width: float) -> tuple[Basis, ...]:
         points = points_of(probabilities(z), rows.columns)

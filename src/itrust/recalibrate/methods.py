@@ -10,8 +10,11 @@ from itrust._core import EntryShape, InputError, Maybe, OneWord, json_of, mended
 from itrust.recalibrate.base import FITS, Recalibrator, SavedMethod
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
-from itrust.recalibrate.mcgrad import MCGrad
-from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+from itrust.recalibrate.multicalibration import (
+    MCGrad,
+    Multicalibration,
+    ProportionalMulticalibration,
+)
 from itrust.recalibrate.saved import CURE, SCHEMA
 from itrust.recalibrate.scaling import (
     Beta,

@@ -1,4 +1,4 @@
-"""Recalibration of groups: multicalibration and its proportional form, by patches.
+"""Recalibration of groups: multicalibration and its proportional form, by patches; `MCGrad`.
 
 A *category* is a group of rows with predictions in one of the bins. While some category that is
 large enough has a mean label too far from its mean prediction, its predictions are shifted by the
@@ -7,6 +7,7 @@ difference. The shifts are kept, and replayed on new rows.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,6 +19,7 @@ from itrust._core import (
     LARGEST_FLOAT,
     EntryShape,
     FloatArray,
+    InputError,
     IntArray,
     ListOf,
     ListWith,
@@ -41,6 +43,8 @@ COUNTS = ("min_rows", "bins", "parts", "crossings", "max_sweeps")
 SHARED: dict[str, EntryShape] = {"alpha": SHARE, "gamma": SHARE, **dict.fromkeys(COUNTS, COUNT)}
 MAX_PATCHES = 1_000_000
 MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
+FOLDS = 5  # of the cross-validation by which the package MCGrad finds when to stop
+PREDICTION, LABEL, WEIGHT = "itrust p", "itrust y", "itrust w"
 EDGES = Numbers(Number(-LARGEST_FLOAT, LARGEST_FLOAT), apart=True)
 
 
@@ -160,6 +164,7 @@ class Multicalibration(Recalibrator):
     """
 
     discretised: bool
+    rho = eta = 1.0  # no distance is told as a share of the mean label, and shifts are whole
     reads_covariates = True
     _seconds = 4.0
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {**SHARED, "discretised": FLAG}
@@ -215,8 +220,8 @@ class Multicalibration(Recalibrator):
                 continue
             rate = float(w[inside] @ y[inside]) / weight
             gap = rate - float(w[inside] @ p[inside]) / weight
-            if abs(gap) > self._tolerance(rate):
-                shift = self._step() * gap
+            if abs(gap) > self.alpha * max(rate, self.rho):
+                shift = self.eta * gap
                 p[inside] = np.clip(p[inside] + shift, 0.0, 1.0)
                 self.patches_.append((*group, number, shift))
 
@@ -290,13 +295,6 @@ class Multicalibration(Recalibrator):
         if number >= self.bins:
             unfit(places[2], f"must be below settings.bins, {self.bins:,}, not {number:,}")
 
-    def _tolerance(self, rate: float) -> float:  # noqa: ARG002
-        """Largest distance between mean label and mean prediction that is left alone."""
-        return self.alpha
-
-    def _step(self) -> float:
-        return 1.0
-
 
 class ProportionalMulticalibration(Multicalibration):
     """Proportional multicalibration (La Cava, Lett and Wan 2023), on finite groups.
@@ -337,7 +335,6 @@ class ProportionalMulticalibration(Multicalibration):
     """
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {**SHARED, "rho": SHARE, "eta": SHARE}
-    discretised = False
 
     def __init__(
         self,
@@ -351,12 +348,88 @@ class ProportionalMulticalibration(Multicalibration):
         crossings: int = 2,
         max_sweeps: int = 100,
     ) -> None:
-        self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
-        self.min_rows, self.bins, self.parts = min_rows, bins, parts
-        self.crossings, self.max_sweeps = crossings, max_sweeps
+        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps=max_sweeps)
+        self.rho, self.eta = rho, eta
 
-    def _tolerance(self, rate: float) -> float:
-        return self.alpha * max(rate, self.rho)
 
-    def _step(self) -> float:
-        return self.eta
+class MCGrad(Recalibrator):
+    """Gradient boosting until multicalibrated (Perini et al. 2025, package `MCGrad`).
+
+    Needs `pip install MCGrad`, which brings LightGBM, PyTorch and about eighty other packages, and
+    is no extra of this package. Of these, fitting and predicting need LightGBM alone:
+    `pip install lightgbm` and `pip install --no-deps MCGrad` suffice. Tested with MCGrad 0.1.5.
+
+    Attributes
+    ----------
+    model_ : mcgrad.methods.MCGrad
+        The fitted model of that package, with its default settings.
+    """
+
+    reads_covariates = True
+    _LEARNED = Record({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle keeps: the package's model as text, for it cannot be pickled itself."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = self.model_.serialize()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "model_" in state:
+            state = {**state, "model_": _package().MCGrad.deserialize(state["model_"])}
+        super().__setstate__(state)
+
+    def _fit(self, rows: Rows) -> None:
+        methods = _package()
+        rarer = int(min(rows.y.sum(), rows.n - rows.y.sum()))
+        if rarer < FOLDS:
+            raise InputError(
+                "MCGrad needs {folds} rows with each label, and one label has {count}; take more "
+                "rows for calibration",
+                argument="y",
+                count=rarer,
+                details={"folds": FOLDS},
+            )
+        frame = self._frame(rows.points)
+        frame[LABEL], frame[WEIGHT] = rows.y.astype(int), rows.weights_or_ones
+        self.model_ = methods.MCGrad()
+        self.model_.fit(frame, PREDICTION, LABEL, WEIGHT, **self._features())
+
+    def _predict(self, rows: Rows) -> FloatArray:
+        frame = self._frame(rows.points)
+        with np.errstate(over="ignore"):  # logits beyond all numbers are 0 and 1
+            told = self.model_.predict(frame, PREDICTION, **self._features())
+        return np.asarray(told, dtype=float)[:, None]
+
+    def _frame(self, points: Points) -> Any:
+        import pandas as pd
+
+        columns: dict[str, Any] = {PREDICTION: points.p}
+        for column in points.columns:
+            cells = (
+                [None if code < 0 else str(column.levels[code]) for code in column.values]
+                if column.is_category
+                else column.values
+            )
+            columns[column.name] = cells
+        return pd.DataFrame(columns)
+
+    def _features(self) -> dict[str, list[str]]:
+        categories = [name for name, kind in self.columns_.items() if kind == "category"]
+        numbers = [name for name in self.columns_ if name not in categories]
+        return {
+            "categorical_feature_column_names": categories,
+            "numerical_feature_column_names": numbers,
+        }
+
+    @classmethod
+    def _shape(cls, classes: tuple[Any, ...] | None) -> Record:  # noqa: ARG003
+        raise InputError("what MCGrad learns is not saved; fit it again, or keep it with pickle")
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("mcgrad.methods")
+    except ImportError:
+        raise InputError("MCGrad is not installed; pip install MCGrad") from None

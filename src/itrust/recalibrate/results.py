@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -164,9 +164,6 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
                 raise KeyError(f"{key!r}; there are {', '.join(found)}")
             return found[key]
         return self.recalibrations[key]
-
-    def __iter__(self) -> Iterator[Recalibration]:
-        return iter(self.recalibrations)
 
     @property
     def notes(self) -> tuple[str, ...]:

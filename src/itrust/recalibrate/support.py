@@ -26,7 +26,7 @@ from itrust._core import (
     unfit,
 )
 from itrust.data import Column, Points
-from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, refuse_odd_scale
+from itrust.recalibrate.features import SCALE, VALUE, refuse_misfits, refuse_odd_scale
 from itrust.recalibrate.rows import held_logit
 from itrust.recalibrate.saved import matrix_of
 from itrust.terms import Is, Reading, UnitScale
@@ -216,10 +216,7 @@ class Support:
 
     def refuse_misfit(self, place: str, kinds: Mapping[str, str]) -> None:
         """Refuse what cannot be of columns of these kinds."""
-        if [own.name for own in self.places] != [PREDICTION, *kinds]:
-            unfit(f"{place}.places", "must be null and the names of columns, in their order")
-        for at, own in enumerate(self.places):
-            own.refuse_misfit(f"{place}.places[{at}]", kinds.get(own.name or ""))
+        refuse_misfits(self.places, f"{place}.places", kinds)
         singles = sum(own.size for own in self.places)
         size = singles + singles * (singles + 1) // 2 if self.products else singles
         same_size(f"{place}.means", self.means.size, f"the numbers of {place}.places", size)

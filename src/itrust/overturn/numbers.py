@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray, Result, WithFacts
+from itrust._core import FloatArray, IntArray, WithFacts
 from itrust.data import Sample
 from itrust.overturn.forms import (
     Form,
@@ -35,6 +35,7 @@ from itrust.overturn.forms import (
 from itrust.overturn.results import KINDS, Violation, of_kind
 from itrust.tasks import (
     Bounds,
+    OfTask,
     Task,
     TaskFinding,
     TaskResult,
@@ -42,6 +43,7 @@ from itrust.tasks import (
     class_tasks,
 )
 
+DECIDED = (TaskFinding.BIASED, TaskFinding.SAFE)  # findings that could be overturned
 PRECISE = 1e-6  # error of a size of a violation
 FINE = 1e-9  # error of a share of the way
 MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbers do not exist
@@ -78,7 +80,7 @@ class NumberTipping(WithFacts):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberRobustness(Result):
+class NumberRobustness(OfTask):
     """What would overturn the finding about one number.
 
     Attributes
@@ -129,19 +131,9 @@ class NumberRobustness(Result):
     withheld: int | None = None
 
     @property
-    def name(self) -> str:
-        """Text of the task, or the name it was given."""
-        return str(self.task)
-
-    @property
-    def tolerance(self) -> float | None:
-        """Size of bias that would matter, if the task says so."""
-        return self.task.tolerance
-
-    @property
     def is_decided(self) -> bool:
         """Whether there is a finding that could be overturned."""
-        return self.finding in (TaskFinding.BIASED, TaskFinding.SAFE)
+        return self.finding in DECIDED
 
     def tipping(self, kind: str) -> NumberTipping:
         """Look one kind of violation up.
@@ -181,9 +173,6 @@ class NumberRobustness(Result):
             **numbers,
         )
 
-    def _facts(self) -> Mapping[str, Any]:
-        return {**super()._facts(), "task": self.name}
-
     def __repr__(self) -> str:
         return f"<NumberRobustness: {self.name}, {self.finding}>"
 
@@ -204,15 +193,13 @@ def number_robustness(
             task=result.task,
             finding=result.finding,
             tippings=_tippings(result, form, sample.y, task.bounds(labelled), violations),
-            flips=None,
+            flips=flips_of(form, sample.y, result) if is_all else None,
             flips_counted=is_all,
             precision=form.precision,
             bias=result.bias,
             lower=result.lower,
             upper=result.upper,
         )
-        if is_all and robustness.is_decided:
-            robustness = replace(robustness, flips=flips_of(form, sample.y, result))
         found.append(robustness)
     return tuple(found)
 
@@ -259,7 +246,7 @@ def _tippings(
 
     def point(violation: Violation) -> tuple[float | None, bool]:
         neutral, largest = violation.neutral, float(violation.sizes[-1])
-        if result.finding not in (TaskFinding.BIASED, TaskFinding.SAFE):
+        if result.finding not in DECIDED:
             return None, False
         if room(violation, largest) > 0:
             return largest, True
@@ -277,10 +264,12 @@ def _tippings(
 
 
 def flips_of(form: Form, y: FloatArray, result: TaskResult) -> FlippedLabels | None:
-    """Count the labels whose flips would make a decided number undecided.
+    """Count the labels whose flips would make a decided number undecided; None for other numbers.
 
     The interval of the bias moves with the estimate from labels and keeps its width.
     """
+    if result.finding not in DECIDED:
+        return None
     now, tolerance = result.from_labels, result.tolerance or 0.0
     has_tolerance = result.tolerance is not None
     if result.finding is TaskFinding.BIASED:
@@ -372,10 +361,9 @@ def fewest_flips(
 def _told(form: Form, y: FloatArray, least: float, rows: IntArray | None) -> FlippedLabels | None:
     """The bounds, beside the flips after which nothing is left to divide by."""
     undefined = form.undefined_after(y)
-    most = math.inf if rows is None else float(rows.size)
     if rows is None and not math.isfinite(undefined):
         return None
-    if rows is None or undefined < most:
+    if rows is None or undefined < rows.size:
         count = int(undefined)
         return FlippedLabels(int(min(least, undefined)), count, count, 0)
     down = int(np.count_nonzero(y[rows]))

@@ -272,7 +272,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         if not (rows.codes == code).any():
             return None
         method: Recalibrator = clone(self._for_each())
-        return method._learn(CalibrationRows.of(rows.outcome(code)))
+        return method._learn(CalibrationRows(rows.outcome(code)))
 
     def _joined(self, rows: Rows) -> FloatArray:
         """What the fits give, in rows that sum to 1, (n, K)."""

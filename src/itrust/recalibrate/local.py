@@ -578,7 +578,7 @@ def _blocks(rows: Rows, chain: _Chain, basis: Basis) -> Callable[[], Iterator[Re
 def _fitted(plan: ScaleMap | None, rows: Rows) -> ScaleMap | None:
     if plan is None:
         return None
-    return type(plan)(**plan.get_params())._learn(CalibrationRows.of(rows))
+    return type(plan)(**plan.get_params())._learn(CalibrationRows(rows))
 
 
 def _in_order(chain: _Chain) -> Callable[[FloatArray], FloatArray]:

@@ -335,6 +335,7 @@ class ProportionalMulticalibration(Multicalibration):
     """
 
     _SETTINGS: ClassVar[dict[str, EntryShape]] = {**SHARED, "rho": SHARE, "eta": SHARE}
+    discretised = False
 
     def __init__(
         self,
@@ -348,8 +349,9 @@ class ProportionalMulticalibration(Multicalibration):
         crossings: int = 2,
         max_sweeps: int = 100,
     ) -> None:
-        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps=max_sweeps)
-        self.rho, self.eta = rho, eta
+        self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
+        self.min_rows, self.bins, self.parts = min_rows, bins, parts
+        self.crossings, self.max_sweeps = crossings, max_sweeps
 
 
 class MCGrad(Recalibrator):

@@ -195,14 +195,9 @@ class Predictions:
 class CalibrationRows:
     """Rows to learn from; those in files are read when they are first asked for."""
 
-    def __init__(self, source: Any, announce: Announce) -> None:
+    def __init__(self, source: Any, announce: Announce = lambda _: unseen) -> None:
         self.source = labelled(source)
         self.announce = announce
-
-    @classmethod
-    def of(cls, rows: Rows) -> CalibrationRows:
-        """Rows at hand."""
-        return cls(rows, lambda _: unseen)
 
     @cached_property
     def sample(self) -> Rows:

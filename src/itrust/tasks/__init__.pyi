@@ -3,7 +3,10 @@ from itrust.tasks import expressions as expressions
 from itrust.tasks import parser as parser
 from itrust.tasks.arithmetic import ARITHMETIC as ARITHMETIC
 from itrust.tasks.arithmetic import Bounds as Bounds
+from itrust.tasks.arithmetic import Covariate as Covariate
+from itrust.tasks.arithmetic import Indicator as Indicator
 from itrust.tasks.arithmetic import Linearised as Linearised
+from itrust.tasks.arithmetic import Quantity as Quantity
 from itrust.tasks.bias import TaskFinding as TaskFinding
 from itrust.tasks.bias import TaskResult as TaskResult
 from itrust.tasks.bias import check_tasks as check_tasks
@@ -25,6 +28,7 @@ from itrust.tasks.estimated import TaskEstimate as TaskEstimate
 from itrust.tasks.expressions import Combined as Combined
 from itrust.tasks.expressions import Leaf as Leaf
 from itrust.tasks.expressions import Named as Named
+from itrust.tasks.expressions import OfTask as OfTask
 from itrust.tasks.expressions import Ratio as Ratio
 from itrust.tasks.expressions import Task as Task
 from itrust.tasks.expressions import TaskRows as TaskRows
@@ -38,9 +42,6 @@ from itrust.tasks.makers import share as share
 from itrust.tasks.outcomes import class_tasks as class_tasks
 from itrust.tasks.parser import parse as parse
 from itrust.tasks.population import estimate_tasks as estimate_tasks
-from itrust.tasks.quantities import Covariate as Covariate
-from itrust.tasks.quantities import Indicator as Indicator
-from itrust.tasks.quantities import Quantity as Quantity
 from itrust.tasks.regressions import Coefficient as Coefficient
 from itrust.tasks.terms import LevelOf as LevelOf
 from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE

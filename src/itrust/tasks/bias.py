@@ -14,7 +14,6 @@ import numpy as np
 from itrust._core import (
     FloatArray,
     InputError,
-    Result,
     Rng,
     as_seed,
     checked_reach,
@@ -35,8 +34,8 @@ from itrust.data import (
 )
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.nulls import Bernoulli
-from itrust.tasks.arithmetic import Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows, leaves_of
+from itrust.tasks.arithmetic import Callback, Linearised
+from itrust.tasks.expressions import LARGEST_VALUE, OfTask, Ratio, Task, TaskRows, leaves_of
 from itrust.tasks.outcomes import (
     both_classes,
     class_tasks,
@@ -47,7 +46,6 @@ from itrust.tasks.outcomes import (
     sample_label,
 )
 from itrust.tasks.passes import SumsByKey, TaskPass
-from itrust.tasks.quantities import Callback
 from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
 from itrust.tasks.scores import TaskConstants
 from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels, joined_uncertainty
@@ -84,7 +82,7 @@ class TaskFinding(StrEnum):
 
 
 @dataclass(frozen=True)
-class TaskResult(Result):
+class TaskResult(OfTask):
     """What a model does to one number.
 
     Attributes
@@ -157,19 +155,9 @@ class TaskResult(Result):
         return f"<TaskResult: {self.name}, bias {bias}, {self.finding}>"
 
     @property
-    def name(self) -> str:
-        """Text of the task, or the name it was given."""
-        return str(self.task)
-
-    @property
     def bias(self) -> float:
         """From labels minus plug-in; positive: the model understates the number."""
         return self.from_labels - self.plugin
-
-    @property
-    def tolerance(self) -> float | None:
-        """Size of bias that would matter, if the task says so."""
-        return self.task.tolerance
 
     @property
     def is_shown(self) -> bool:
@@ -229,9 +217,6 @@ class TaskResult(Result):
         numbers = ("plugin", "from_labels", "lower", "upper", "stderr")
         nothing: dict[str, Any] = dict.fromkeys((*numbers, "unadjusted_pvalue", "pvalue"), math.nan)
         return replace(self, few_labels=False, notes=(), withheld=min_cell, **nothing)
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**super()._facts(), "task": self.name}
 
 
 def evaluate_tasks(

@@ -23,6 +23,7 @@ from itrust._core import (
     FloatArray,
     InputError,
     IntArray,
+    Result,
     Rng,
     checked_finite,
     checked_positive,
@@ -47,10 +48,11 @@ from itrust.tasks.arithmetic import (
     RANK,
     RATES,
     Bounds,
+    Indicator,
     Linearised,
     Node,
+    Quantity,
 )
-from itrust.tasks.quantities import Indicator, Quantity
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
@@ -420,6 +422,25 @@ class Task(Node):
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
 
 
+class OfTask(Result):
+    """What is found about one task."""
+
+    task: Task
+
+    @property
+    def name(self) -> str:
+        """Text of the task, or the name it was given."""
+        return str(self.task)
+
+    @property
+    def tolerance(self) -> float | None:
+        """Size of bias that would matter, if the task says so."""
+        return self.task.tolerance
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {**super()._facts(), "task": self.name}
+
+
 @dataclass(frozen=True, eq=False)
 class TaskFit:
     """A task as some rows have it: fits of its leaves, its value, and its slopes in them, (k,)."""
@@ -488,9 +509,9 @@ class Leaf(Task):
         return change(self)
 
     @property
-    @abstractmethod
     def is_rate(self) -> bool:
         """Whether it is a rate or a share, within [0, 1]."""
+        return False
 
     @abstractmethod
     def fit(self, rows: TaskRows) -> LeafFit:
@@ -531,17 +552,17 @@ class Leaf(Task):
             min(float(own.min()) for own in values), max(float(own.max()) for own in values)
         )
 
-    @abstractmethod
-    def between(self, smallest: float, largest: float) -> Bounds:
-        """Say what it can be if what is averaged goes from one value to another."""
+    def between(self, smallest: float, largest: float) -> Bounds:  # noqa: ARG002
+        """Say what it can be if what is averaged goes from one value to another: any number."""
+        return Bounds(-math.inf, math.inf)
 
     @abstractmethod
     def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
         """Estimate it with R other sets of weights, (n, R) -> (R,); NaN where there is nothing."""
 
-    @abstractmethod
     def carrying(self, rows: TaskRows) -> FloatArray:
-        """Give how much each row's label carries, (n,), with probabilities for labels."""
+        """Give how much each row's label carries, (n,): the weights of the rows that count."""
+        return np.asarray(rows.weights * self.where.rows(rows.points))
 
     @property
     def labels_each(self) -> float:
@@ -615,14 +636,6 @@ class Ratio(Leaf):
         """The condition of a share, or of a rate."""
         return (self.quantity.where,) if isinstance(self.quantity, Indicator) else ()
 
-    def _terms(self, rows: TaskRows) -> tuple[FloatArray, FloatArray]:
-        """G and h, 0 outside, (n,) each."""
-        self.where.check(rows.points)
-        g, h = self.terms_of(rows.points, rows.weights)
-        if not h.any():
-            raise self.without_rows()
-        return g, h
-
     def terms_of(
         self, points: Points, weights: FloatArray, first: int = 0
     ) -> tuple[FloatArray, FloatArray]:
@@ -649,7 +662,10 @@ class Ratio(Leaf):
 
     def _sums(self, rows: TaskRows, weights: FloatArray) -> Any:
         """What is divided, and by what, with some weights (n,) or sets of them (n, R)."""
-        g, h = self._terms(rows)
+        self.where.check(rows.points)
+        g, h = self.terms_of(rows.points, rows.weights)
+        if not h.any():
+            raise self.without_rows()
         s = rows.of(self)
         return (g * s) @ weights, (h * s if self.among_positives else h) @ weights
 
@@ -666,10 +682,6 @@ class Ratio(Leaf):
     def tilts(self, rows: TaskRows | None) -> tuple[Quantity, ...] | None:  # noqa: ARG002
         """What is averaged among positives."""
         return (self.quantity,) if self.among_positives else None
-
-    def carrying(self, rows: TaskRows) -> FloatArray:
-        """Weights of the rows that count, (n,)."""
-        return np.asarray(rows.weights * self.where.rows(rows.points))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from itrust._core import InputError
 from itrust.data import Everywhere, Predicate, as_predicate, parse_condition
+from itrust.tasks.arithmetic import Callback, Covariate, Indicator, Quantity
 from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.parser import parse, parse_term
-from itrust.tasks.quantities import Callback, Covariate, Indicator, Quantity
 from itrust.tasks.regressions import Coefficient
 from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from itrust._core import Argument, InputError, cut, listed, printable
 from itrust.data import Level, MulticlassSample, Rows, Sample, all_of, written
+from itrust.tasks.arithmetic import Indicator
 from itrust.tasks.expressions import LABEL, Leaf, Ratio, Task, label_apart, leaves_of
-from itrust.tasks.quantities import Indicator
 from itrust.tasks.regressions import Coefficient
 
 LONG_TASK = 120  # characters of a task in an error

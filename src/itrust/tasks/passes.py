@@ -22,6 +22,7 @@ from itrust._core import FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Missing, Points, Rows
 from itrust.engines import Additive, Work, rowwise_work
+from itrust.tasks.arithmetic import Quantity
 from itrust.tasks.expressions import (
     Leaf,
     LeafFit,
@@ -32,7 +33,6 @@ from itrust.tasks.expressions import (
     TaskRows,
     leaves_of,
 )
-from itrust.tasks.quantities import Quantity
 from itrust.tasks.regressions import (
     Coefficient,
     CoefficientFit,

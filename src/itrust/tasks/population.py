@@ -99,6 +99,7 @@ LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 ROWS_A_FEATURE = 20  # labelled rows, below which the test sees too little for that
 
 
+@one_blas_thread()  # many small products: threads would wait for each other
 def estimate_tasks(
     tasks: Sequence[Task | str] | Task | str,
     population: Population | Scan,
@@ -157,8 +158,55 @@ def estimate_tasks(
     checked_choice(refusals, "refusals", ("raise", "keep"))
     wanted = as_tasks(tasks)
     refused = Refusals(wanted, are_kept=refusals == "keep")
-    with one_blas_thread():  # many small products: threads would wait for each other
-        return _estimates_of(wanted, population, labelled, alpha, selection, support, rng, refused)
+    if not labelled.several:
+        checked_sample(labelled)
+    checked_alpha(alpha)
+    checked_choice(support, "support", SUPPORT)
+    if not wanted:
+        raise InputError("name a number to be estimated; there is none", argument="tasks")
+    seed = as_seed(rng)
+    asked: dict[int, Task] = {}
+    for k, task in enumerate(wanted):
+        with refused.of(k):
+            (own,) = class_tasks([task], labelled)
+            refuse_other_value(own, labelled)
+            if support == "exclude":
+                _refuse_exclusion(own, labelled)
+            asked[k] = own
+    refused.raise_if_all()
+    if labelled.several:
+        _refuse_other_classes(population, labelled)
+    known = read_selection(selection, labelled)
+    places, rows, notes = _places(asked, population, labelled, known, support, seed, refused)
+    notes += [*population.notes, *outcome_of(rows, next(iter(places))).notes]
+    estimates: dict[int, TaskEstimate] = {}
+    for name, place in places.items():
+        alone = {  # numbers of one class are those of its positives
+            k: task.mapped(lambda leaf: leaf.bare)
+            for k, task in refused.left(asked).items()
+            if classes_of([task], rows) == (name,)
+        }
+        totals = place.totals(list(alone.values()), outcome_of(population, name))
+        for k, task in alone.items():
+            sums = None if totals is None else totals.only(task)
+            with refused.of(k):
+                estimates[k] = _estimate(task, place.labelled, {None: place}, sums, notes, alpha)
+    for k, task in refused.left(asked).items():
+        if k not in estimates:
+            mixed = {name: places[name] for name in classes_of([task], rows)}
+            with refused.of(k):
+                estimates[k] = _estimate(task, rows, mixed, None, notes, alpha)
+    refused.raise_if_all()
+    given, everyone = sorted(estimates), next(iter(places.values())).everyone
+    return TaskEstimates(
+        tuple(replace(estimates[k], task=wanted[k]) for k in given),
+        tuple(fewest_rows(asked[k], everyone) for k in given),
+        rows,
+        min((estimates[k].resemblance for k in given), key=lambda one: one.pvalue),
+        tuple(column.name for column in rows.columns),
+        seed,
+        refused=tuple(RefusedTask(wanted[k], error) for k, error in sorted(refused.found.items())),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,67 +237,6 @@ class Refusals:
         """Raise the first error where every task is refused."""
         if self.found and len(self.found) == len(self.tasks):
             raise self.found[0]
-
-
-def _estimates_of(
-    tasks: Sequence[Task],
-    population: Any,
-    labelled: Rows,
-    alpha: float,
-    selection: object,
-    support: str,
-    rng: Rng,
-    refused: Refusals,
-) -> TaskEstimates:
-    if not labelled.several:
-        checked_sample(labelled)
-    checked_alpha(alpha)
-    checked_choice(support, "support", SUPPORT)
-    if not tasks:
-        raise InputError("name a number to be estimated; there is none", argument="tasks")
-    seed = as_seed(rng)
-    asked: dict[int, Task] = {}
-    for k, task in enumerate(tasks):
-        with refused.of(k):
-            (own,) = class_tasks([task], labelled)
-            refuse_other_value(own, labelled)
-            if support == "exclude":
-                _refuse_exclusion(own, labelled)
-            asked[k] = own
-    refused.raise_if_all()
-    if labelled.several:
-        _refuse_other_classes(population, labelled)
-    known = read_selection(selection, labelled)
-    places, labelled = _places(asked, population, labelled, known, support, seed, refused)
-    notes = (*population.notes, *outcome_of(labelled, next(iter(places))).notes)
-    estimates: dict[int, TaskEstimate] = {}
-    for name, place in places.items():
-        alone = {  # numbers of one class are those of its positives
-            k: task.mapped(lambda leaf: leaf.bare)
-            for k, task in refused.left(asked).items()
-            if classes_of([task], labelled) == (name,)
-        }
-        totals = place.totals(list(alone.values()), outcome_of(population, name))
-        for k, task in alone.items():
-            sums = None if totals is None else totals.only(task)
-            with refused.of(k):
-                estimates[k] = _estimate(task, place.labelled, {None: place}, sums, notes, alpha)
-    for k, task in refused.left(asked).items():
-        if k not in estimates:
-            mixed = {name: places[name] for name in classes_of([task], labelled)}
-            with refused.of(k):
-                estimates[k] = _estimate(task, labelled, mixed, None, notes, alpha)
-    refused.raise_if_all()
-    given, everyone = sorted(estimates), next(iter(places.values())).everyone
-    return TaskEstimates(
-        tuple(replace(estimates[k], task=tasks[k]) for k in given),
-        tuple(fewest_rows(asked[k], everyone) for k in given),
-        labelled,
-        min((estimates[k].resemblance for k in given), key=lambda one: one.pvalue),
-        tuple(column.name for column in labelled.columns),
-        seed,
-        refused=tuple(RefusedTask(tasks[k], error) for k, error in sorted(refused.found.items())),
-    )
 
 
 def _refuse_other_classes(population: Any, labelled: Rows) -> None:
@@ -292,7 +279,6 @@ class EstimatePlace:
     looks: Mapping[tuple[Predicate, ...], LookedAt]
     support: str
     is_part: bool
-    notes: tuple[str, ...]
 
     @classmethod
     def of(
@@ -303,7 +289,6 @@ class EstimatePlace:
         known: FloatArray | None,
         support: str,
         seed: int,
-        notes: tuple[str, ...],
     ) -> EstimatePlace:
         """Compare them, for the rows that some tasks count."""
         weights = labelled.weights_or_ones
@@ -323,7 +308,7 @@ class EstimatePlace:
             compared = RowPair.of(labelled.points, rows, weights)
         corrected = cross_fitted(labelled, compared.population, seed)
         transport = Transport(labelled, compared, *corrected, known)
-        return cls(labelled, everyone, rows, transport, resembling, looks, support, is_part, notes)
+        return cls(labelled, everyone, rows, transport, resembling, looks, support, is_part)
 
     def gaps(self, leaves: Sequence[Leaf]) -> tuple[Gap, ...]:
         """What no labelled row resembles, among the rows that some leaves count."""
@@ -373,8 +358,8 @@ def _places(
     support: str,
     seed: int,
     refused: Refusals,
-) -> tuple[dict[Any, EstimatePlace], Rows]:
-    """Every class that tasks name, compared; and labelled rows with the covariates they share."""
+) -> tuple[dict[Any, EstimatePlace], Rows, list[str]]:
+    """Every class that tasks name, compared; labelled rows with what both share; and notes."""
     classes = classes_of(asked.values(), labelled)
     everyone = at_hand(outcome_of(population, classes[0]), labelled.names)
     for k, task in asked.items():
@@ -413,10 +398,9 @@ def _places(
             known,
             support,
             seed,
-            tuple(notes),
         )
         places[name] = replace(place, resemblance=_of_class(place.resemblance, name))
-    return places, labelled
+    return places, labelled, notes
 
 
 def _of_class(resemblance: Resemblance, name: Any) -> Resemblance:
@@ -484,7 +468,7 @@ def _estimate(
     powered, powered_error, lam = prediction_powered(
         task, told, labelled, out, plugin, sampling, share
     )
-    said = [*first.notes, *notes, *([MIXED_NOTE] if len(places) > 1 else [])]
+    said = [*notes, *([MIXED_NOTE] if len(places) > 1 else [])]
     said += reference_notes(references_of(task, labelled))
     if few_labels(task, labelled):
         said.append(FEW_NOTE)

@@ -17,9 +17,8 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, did_you_mean, listed
 from itrust.data import Level, Points, Predicate, Rows, Sample, quoted, written
-from itrust.tasks.arithmetic import Bounds
+from itrust.tasks.arithmetic import Covariate, Quantity
 from itrust.tasks.expressions import Leaf, Task, TaskRows
-from itrust.tasks.quantities import Covariate, Quantity
 from itrust.tasks.terms import (
     IS_PREDICTION,
     NO_PREDICTION,
@@ -116,11 +115,6 @@ class Coefficient(Leaf):
         return self.regression.where
 
     @property
-    def is_rate(self) -> bool:
-        """It is none."""
-        return False
-
-    @property
     def labels_each(self) -> float:
         """Ten labels of the rarer kind are few, and so are five for each coefficient."""
         return FEW_EACH * (1 + len(self.regression.terms))
@@ -214,10 +208,6 @@ class Coefficient(Leaf):
         """The columns of the regression."""
         assert rows is not None
         return tuple(column.quantity for column in frame_of(self, rows)[0].columns)
-
-    def between(self, smallest: float, largest: float) -> Bounds:  # noqa: ARG002
-        """Any number."""
-        return Bounds(-math.inf, math.inf)
 
     def carrying(self, rows: TaskRows) -> FloatArray:
         """How far each row's label moves it, (n,)."""

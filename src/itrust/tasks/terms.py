@@ -18,9 +18,8 @@ from itrust._core import (
     did_you_mean,
 )
 from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
-from itrust.tasks.arithmetic import Node
+from itrust.tasks.arithmetic import Covariate, Indicator, Node, Quantity
 from itrust.tasks.expressions import Combined, needs_parentheses, refuse_odd_values
-from itrust.tasks.quantities import Covariate, Indicator, Quantity
 from itrust.terms import LINKS, Link
 
 MAX_COLUMNS = 200  # of a regression, levels counted

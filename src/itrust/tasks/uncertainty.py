@@ -21,10 +21,9 @@ from scipy.special import expit, logit, ndtri
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, Points, Rows, Sample, design_variance, variance_units
-from itrust.tasks.arithmetic import Bounds, Linearised
+from itrust.tasks.arithmetic import Bounds, Linearised, Quantity
 from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows, leaves_of, reestimated
 from itrust.tasks.outcomes import classes_of, outcome_of
-from itrust.tasks.quantities import Quantity
 from itrust.terms import LINKS, RegressionRows, fit_glm
 
 FEW_LABELS = 10  # below which an interval is rough

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from itrust._core import Result
 from itrust.calibration import Shape
 from itrust.data import Predicate
-from itrust.tasks import Task
+from itrust.tasks import OfTask, Task
 
 MAX_LOG = 700.0  # beyond it a float overflows
 
@@ -111,7 +111,7 @@ class WatchFinding(Result):
 
 
 @dataclass(frozen=True)
-class NumberSoFar(Result):
+class NumberSoFar(OfTask):
     """A number that is reported, over all batches of a segment so far.
 
     Its target is the number that the true probabilities of these very rows give, which may move
@@ -138,6 +138,8 @@ class NumberSoFar(Result):
         ones of means, and those with and without the property of a share. 0 before there are any.
     """
 
+    _derived = ("tolerance", "bias", "number_lower", "number_upper")
+
     task: Task
     batches: int
     rows: int
@@ -162,16 +164,6 @@ class NumberSoFar(Result):
     def number_upper(self) -> float:
         """Upper end for the number itself."""
         return self.with_probabilities + self.upper
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {
-            **vars(self),
-            "task": str(self.task),
-            "tolerance": self.task.tolerance,
-            "bias": self.bias,
-            "number_lower": self.number_lower,
-            "number_upper": self.number_upper,
-        }
 
 
 @dataclass(frozen=True)

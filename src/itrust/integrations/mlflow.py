@@ -254,10 +254,7 @@ def _require(names: Iterable[Any], known: Iterable[Any], argument: str, problem:
     for name in names:
         if str(name) not in texts:
             guess = did_you_mean(str(name), texts)
-            details = {"guess": guess}
-            raise InputError(
-                f"{problem}; {{guess}}", argument=argument, value=name, details=details
-            )
+            raise InputError(f"{problem}; {{guess}}", argument=argument, value=name, guess=guess)
 
 
 def _sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -64,7 +64,7 @@ class RefusedTask:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskEstimates(Result):
+class TaskEstimates(Result, Sequence[TaskEstimate]):
     """Tasks estimated on one population, and whether labelled rows are like it.
 
     It is a sequence of `TaskEstimate`, in the order of the tasks.
@@ -114,9 +114,6 @@ class TaskEstimates(Result):
 
     def __len__(self) -> int:
         return len(self.estimates)
-
-    def __iter__(self) -> Iterator[TaskEstimate]:
-        return iter(self.estimates)
 
     @overload
     def __getitem__(self, k: int) -> TaskEstimate: ...

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from itrust import __version__
-from itrust._core import Provenance, Result, checked_count
+from itrust._core import Provenance, checked_count
 from itrust.data import LABELS, PREDICTIONS, Cell, same_side, short
 from itrust.tasks import TaskFinding
 from itrust.watch.results import (
     BatchRecord,
     NumberSoFar,
+    OfBatches,
     Onset,
     Promise,
     Segment,
     WatchFinding,
-    running_batches,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WatchReport(Result):
+class WatchReport(OfBatches):
     """A watch as it may be shown.
 
     Attributes
@@ -143,22 +143,6 @@ class WatchReport(Result):
     def rows(self) -> int:
         """How many rows there have been, of all segments."""
         return sum(record.rows for record in self.history)
-
-    @property
-    def present(self) -> tuple[BatchRecord, ...]:
-        """The batches of the present segment."""
-        last = len(self.segments) - 1
-        return tuple(record for record in self.history if record.segment == last)
-
-    @property
-    def running(self) -> tuple[BatchRecord, ...]:
-        """The batches that the evidence is about: those since bets began."""
-        return tuple(running_batches(self.present, self.promise))
-
-    @property
-    def impossible(self) -> int:
-        """Labels that the model had given probability 0, since bets began."""
-        return sum(record.impossible for record in self.running)
 
     def __repr__(self) -> str:
         told = "alarm" if self.alarm else "no alarm"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -224,14 +224,6 @@ class BatchRecord(Result):
         return exp_of(self.log_evalue)
 
 
-def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
-    """The batches since bets began: all, or those after the last alarm but one."""
-    if promise != "run length":
-        return list(own)
-    raised = [k for k, record in enumerate(own[:-1]) if record.raised]
-    return list(own[raised[-1] + 1 :] if raised else own)
-
-
 @dataclass(frozen=True)
 class Segment(Result):
     """The time of one model.
@@ -258,3 +250,28 @@ class Segment(Result):
     batches: int
     reference_rows: int
     reference_digest: str
+
+
+class OfBatches(Result):
+    """Batches of one model after the other, the last one being the one in use."""
+
+    promise: Promise
+    history: tuple[BatchRecord, ...]
+    segments: tuple[Segment, ...]
+
+    @property
+    def present(self) -> list[BatchRecord]:
+        """The batches of the present model."""
+        return list(self.history[self.segments[-1].first - 1 :])
+
+    @property
+    def running(self) -> list[BatchRecord]:
+        """The batches since bets began: all of the model, or those since the alarm before this."""
+        own = self.present
+        raised = [k for k, record in enumerate(own[:-1]) if record.raised]
+        return own[raised[-1] + 1 :] if raised and self.promise == "run length" else own
+
+    @property
+    def impossible(self) -> int:
+        """Number of labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)

@@ -199,9 +199,8 @@ def loaded_watch(path: Path) -> Watch:
 
 def watch_of(facts: Any) -> Watch:
     """Make a watch of what a file says; refuse what does not fit."""
-    schema = facts.get("schema") if isinstance(facts, dict) else SCHEMA
     if isinstance(facts, dict) and "schema" in facts:  # before what other schemas have
-        FILE.entries["schema"].read(schema, "schema")
+        FILE.entries["schema"].read(facts["schema"], "schema")
     found = FILE.read(facts, "")
     del found["version"]
     found["schema"] = found.pop("inputs")
@@ -235,12 +234,8 @@ def _refuse_gaps(watch: Watch) -> None:
     first = 1
     for number, segment in enumerate(watch.segments):
         own = watch.history[first - 1 : first - 1 + segment.batches]
-        fits = (segment.number, segment.first, segment.batches) == (
-            number,
-            first,
-            len(own),
-        ) and all(record.segment == number for record in own)
-        if not fits:
+        told = segment.number, segment.first, segment.batches
+        if told != (number, first, len(own)) or {record.segment for record in own} - {number}:
             unfit("segments", "must be a list of segments that fits the history")
         first += segment.batches
     if first != len(watch.history) + 1:

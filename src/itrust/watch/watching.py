@@ -10,7 +10,6 @@ from typing import Any, Literal, Self, get_args
 
 from itrust._core import (
     InputError,
-    Result,
     checked_alpha,
     checked_choice,
     checked_share,
@@ -36,12 +35,12 @@ from itrust.watch.results import (
     MAX_LOG,
     BatchRecord,
     NumberSoFar,
+    OfBatches,
     Onset,
     Promise,
     Segment,
     WatchFinding,
     exp_of,
-    running_batches,
 )
 from itrust.watch.sequences import TaskSequence, begun_sequences
 
@@ -49,7 +48,7 @@ PILOT = 20_000  # random rows of the reference that settle checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Watch(Result):
+class Watch(OfBatches):
     """A model in use: evidence that it is no longer calibrated, valid at any time.
 
     `Watch.start(reference)` settles the checks, `update(batch)` gives a new watch with one more
@@ -347,12 +346,6 @@ class Watch(Result):
         return loaded_watch(Path(path))
 
     @property
-    def present(self) -> list[BatchRecord]:
-        """The batches of the present model."""
-        first = self.segments[-1].first
-        return list(self.history[first - 1 :])
-
-    @property
     def unchecked(self) -> tuple[str, ...]:
         """Covariates that no check reads by themselves: they are too many, or do not vary enough.
 
@@ -360,11 +353,6 @@ class Watch(Result):
         """
         read = {check.covariates for own in self.wealth for check in own.panel.checks}
         return tuple(name for name in self.schema.names if (name,) not in read)
-
-    @property
-    def running(self) -> list[BatchRecord]:
-        """The batches since bets began: all of the model, or those since the alarm before this."""
-        return running_batches(self.present, self.promise)
 
     def _last(self, name: str) -> float:
         """A logarithm of the last batch, or the one that there is before any."""
@@ -405,11 +393,6 @@ class Watch(Result):
         """Whether the evidence has reached 1 / alpha; with a run length, in the last batch."""
         last = self.present[-1:] if self.promise == "run length" else self.present
         return any(record.raised for record in last)
-
-    @property
-    def impossible(self) -> int:
-        """Number of labels that the model had given probability 0, since bets began."""
-        return sum(record.impossible for record in self.running)
 
     @property
     def since(self) -> Onset | None:

@@ -157,7 +157,7 @@ def estimate_tasks(
     """
     checked_choice(refusals, "refusals", ("raise", "keep"))
     wanted = as_tasks(tasks)
-    refused = Refusals(wanted, are_kept=refusals == "keep")
+    asked = AskedTasks(wanted, are_kept=refusals == "keep")
     if not labelled.several:
         checked_sample(labelled)
     checked_alpha(alpha)
@@ -165,61 +165,59 @@ def estimate_tasks(
     if not wanted:
         raise InputError("name a number to be estimated; there is none", argument="tasks")
     seed = as_seed(rng)
-    asked: dict[int, Task] = {}
     for k, task in enumerate(wanted):
-        with refused.of(k):
+        with asked.about(k):
             (own,) = class_tasks([task], labelled)
             refuse_other_value(own, labelled)
             if support == "exclude":
                 _refuse_exclusion(own, labelled)
-            asked[k] = own
-    refused.raise_if_all()
+            asked.left[k] = own
     if labelled.several:
         _refuse_other_classes(population, labelled)
     known = read_selection(selection, labelled)
-    places, rows, notes = _places(asked, population, labelled, known, support, seed, refused)
+    places, rows, notes = _places(asked, population, labelled, known, support, seed)
     notes += [*population.notes, *outcome_of(rows, next(iter(places))).notes]
     estimates: dict[int, TaskEstimate] = {}
     for name, place in places.items():
         alone = {  # numbers of one class are those of its positives
             k: task.mapped(lambda leaf: leaf.bare)
-            for k, task in refused.left(asked).items()
+            for k, task in asked.left.items()
             if classes_of([task], rows) == (name,)
         }
         totals = place.totals(list(alone.values()), outcome_of(population, name))
         for k, task in alone.items():
             sums = None if totals is None else totals.only(task)
-            with refused.of(k):
+            with asked.about(k):
                 estimates[k] = _estimate(task, place.labelled, {None: place}, sums, notes, alpha)
-    for k, task in refused.left(asked).items():
+    for k, task in list(asked.left.items()):
         if k not in estimates:
             mixed = {name: places[name] for name in classes_of([task], rows)}
-            with refused.of(k):
+            with asked.about(k):
                 estimates[k] = _estimate(task, rows, mixed, None, notes, alpha)
-    refused.raise_if_all()
     given, everyone = sorted(estimates), next(iter(places.values())).everyone
     return TaskEstimates(
         tuple(replace(estimates[k], task=wanted[k]) for k in given),
-        tuple(fewest_rows(asked[k], everyone) for k in given),
+        tuple(fewest_rows(asked.left[k], everyone) for k in given),
         rows,
         min((estimates[k].resemblance for k in given), key=lambda one: one.pvalue),
         tuple(column.name for column in rows.columns),
         seed,
-        refused=tuple(RefusedTask(wanted[k], error) for k, error in sorted(refused.found.items())),
+        refused=tuple(RefusedTask(wanted[k], error) for k, error in sorted(asked.refused.items())),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Refusals:
-    """What becomes of errors about single tasks."""
+class AskedTasks:
+    """Tasks by their numbers: those that are left, and errors about the others."""
 
     tasks: Sequence[Task]
-    are_kept: bool = False
-    found: dict[int, InputError] = field(default_factory=dict)
+    are_kept: bool
+    left: dict[int, Task] = field(default_factory=dict)
+    refused: dict[int, InputError] = field(default_factory=dict)
 
     @contextmanager
-    def of(self, k: int) -> Iterator[None]:
-        """Keep an error as that of a task; raise it unless errors are kept."""
+    def about(self, k: int) -> Iterator[None]:
+        """Keep an error as that of a task; raise it unless errors are kept, and a task is left."""
         try:
             yield
         except InputError as error:
@@ -227,16 +225,10 @@ class Refusals:
                 error = error.at(details={**error.details, "task": self.tasks[k]})
             if not self.are_kept:
                 raise error from None
-            self.found.setdefault(k, error)
-
-    def left(self, asked: Mapping[int, Task]) -> dict[int, Task]:
-        """Give the tasks that are not refused."""
-        return {k: task for k, task in asked.items() if k not in self.found}
-
-    def raise_if_all(self) -> None:
-        """Raise the first error where every task is refused."""
-        if self.found and len(self.found) == len(self.tasks):
-            raise self.found[0]
+            self.refused[k] = error
+            self.left.pop(k, None)
+            if len(self.refused) == len(self.tasks):
+                raise self.refused[0] from None
 
 
 def _refuse_other_classes(population: Any, labelled: Rows) -> None:
@@ -351,19 +343,18 @@ def _others(looks: Iterable[LookedAt], points: Points, labelled: Points) -> Bool
 
 
 def _places(
-    asked: Mapping[int, Task],
+    asked: AskedTasks,
     population: Any,
     labelled: Rows,
     known: FloatArray | None,
     support: str,
     seed: int,
-    refused: Refusals,
 ) -> tuple[dict[Any, EstimatePlace], Rows, list[str]]:
     """Every class that tasks name, compared; labelled rows with what both share; and notes."""
-    classes = classes_of(asked.values(), labelled)
+    classes = classes_of(asked.left.values(), labelled)
     everyone = at_hand(outcome_of(population, classes[0]), labelled.names)
-    for k, task in asked.items():
-        with refused.of(k):
+    for k, task in list(asked.left.items()):
+        with asked.about(k):
             _refuse_lack(task, everyone.points, labelled)
     shared = {column.name for column in everyone.points.columns}
     left_out = [name for name in labelled.names if name not in shared]
@@ -378,15 +369,13 @@ def _places(
         notes.append(
             f"left out {counted(everyone.dropped, 'row')} of the population with missing values"
         )
-    for k, task in refused.left(asked).items():
-        with refused.of(k):
+    for k, task in list(asked.left.items()):
+        with asked.about(k):
             _, (labels,) = checked_tasks(labelled, [task])
             if math.isnan(labels.value):
                 problem = "no positive label counts for {task}: labelled rows say nothing about it"
                 raise InputError(problem, argument="labelled", task=task)
-    refused.raise_if_all()
-    left = list(refused.left(asked).values())
-    places = {}
+    left, places = list(asked.left.values()), {}
     for name in classes_of(left, labelled):
         if name != classes[0]:
             everyone = at_hand(outcome_of(population, name), labelled.names)

@@ -310,10 +310,6 @@ def _in_cache(dataset: Dataset) -> Path:
             f"could not download {dataset.file} from {dataset.url} ({type(error).__name__}); "
             f"connect to the network, or set {FOLDER_VARIABLE} to a folder that holds the file"
         ) from None
-    except ValueError:
-        raise DatasetError(
-            f"{dataset.url} no longer has the published bytes (another SHA-256); nothing was kept"
-        ) from None
     return path
 
 
@@ -322,7 +318,9 @@ def _in_memory(dataset: Dataset) -> bytes:
     answer = requests.get(dataset.url, timeout=60)
     answer.raise_for_status()
     if hashlib.sha256(answer.content).hexdigest() != dataset.sha256:
-        raise ValueError("another SHA-256")
+        raise DatasetError(
+            f"{dataset.url} no longer has the published bytes (another SHA-256); nothing was kept"
+        )
     return answer.content
 
 

@@ -21,13 +21,7 @@ import pandas as pd
 from mlflow.entities import Metric, Param
 from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, ModelEvaluator
 
-from itrust._core import (
-    InputError,
-    checked_choice,
-    checked_min_cell,
-    did_you_mean,
-    listed,
-)
+from itrust._core import InputError, checked_choice, checked_min_cell, did_you_mean, listed
 from itrust.auditing import Asked, Audit, audit, gate
 from itrust.bias import names_of
 from itrust.data import Sample, label_values, of_two_classes

@@ -24,24 +24,9 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray, WithFacts
 from itrust.data import Sample
-from itrust.overturn.forms import (
-    Form,
-    Fraction,
-    Joined,
-    RangePrecision,
-    crossing,
-    form_of,
-)
+from itrust.overturn.forms import Form, Fraction, Joined, RangePrecision, crossing, form_of
 from itrust.overturn.results import KINDS, Violation, of_kind
-from itrust.tasks import (
-    Bounds,
-    OfTask,
-    Task,
-    TaskFinding,
-    TaskResult,
-    TaskRows,
-    class_tasks,
-)
+from itrust.tasks import Bounds, OfTask, Task, TaskFinding, TaskResult, TaskRows, class_tasks
 
 DECIDED = (TaskFinding.BIASED, TaskFinding.SAFE)  # findings that could be overturned
 PRECISE = 1e-6  # error of a size of a violation

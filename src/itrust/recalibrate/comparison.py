@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import (
-    AnyArray,
-    InputError,
-    Rng,
-    as_seed,
-    progress_bar,
-    progress_stages,
-)
+from itrust._core import AnyArray, InputError, Rng, as_seed, progress_bar, progress_stages
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import (
     EqualMass,
@@ -28,14 +21,7 @@ from itrust.calibration import (
     scores,
     top_label,
 )
-from itrust.data import (
-    MulticlassSample,
-    Rows,
-    Sample,
-    Scan,
-    rows_at_hand,
-    share_codes,
-)
+from itrust.data import MulticlassSample, Rows, Sample, Scan, rows_at_hand, share_codes
 from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
 from itrust.recalibrate.rows import (

@@ -23,15 +23,7 @@ from itrust._core import (
 )
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
-from itrust.data import (
-    Design,
-    Missing,
-    MulticlassSample,
-    Points,
-    Rows,
-    Sample,
-    Scan,
-)
+from itrust.data import Design, Missing, MulticlassSample, Points, Rows, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.nulls import Bernoulli
 from itrust.tasks.arithmetic import Callback, Linearised

@@ -70,14 +70,7 @@ from itrust.data import (
     Token,
     shown_part,
 )
-from itrust.tasks.arithmetic import (
-    FUNCTIONS,
-    MAX_DEPTH,
-    Covariate,
-    Function,
-    Indicator,
-    Quantity,
-)
+from itrust.tasks.arithmetic import FUNCTIONS, MAX_DEPTH, Covariate, Function, Indicator, Quantity
 from itrust.tasks.expressions import LABEL, Combined, FixedNumber, Ratio, Task
 from itrust.tasks.regressions import Coefficient
 from itrust.tasks.terms import LevelOf, Regression, RegressionTerm

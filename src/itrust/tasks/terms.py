@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    IntArray,
-    checked_choice,
-    did_you_mean,
-)
+from itrust._core import BoolArray, FloatArray, InputError, IntArray, checked_choice, did_you_mean
 from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
 from itrust.tasks.arithmetic import Covariate, Indicator, Node, Quantity
 from itrust.tasks.expressions import Combined, needs_parentheses, refuse_odd_values

@@ -27,16 +27,7 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair, is_plain
 from itrust.bias import Neighbours, neighbour_kernel
-from itrust.data import (
-    Design,
-    Everywhere,
-    Points,
-    Population,
-    Rows,
-    Sample,
-    Scan,
-    design_variance,
-)
+from itrust.data import Design, Everywhere, Points, Population, Rows, Sample, Scan, design_variance
 from itrust.kernels import LocalKernel
 from itrust.recalibrate import untested_correction
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows, leaves_of

@@ -47,12 +47,7 @@ from itrust.data import And, Between, Everywhere, Level, Missing
 from itrust.tasks import Ratio, parse
 from itrust.terms import Absent, ColumnName, Curve, Inside, Is, Slope, Term, UnitScale
 from itrust.watch.batches import BatchSchema
-from itrust.watch.bets import (
-    MAX_BLOCKS,
-    Blocks,
-    PanelWealth,
-    Recalibrations,
-)
+from itrust.watch.bets import MAX_BLOCKS, Blocks, PanelWealth, Recalibrations
 from itrust.watch.components import MAX_CHECKS, SHARES, CheckPanel, WatchCheck
 from itrust.watch.results import BatchRecord, Onset, Promise, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from itrust._core import (
-    InputError,
-    checked_alpha,
-    checked_choice,
-    checked_share,
-)
+from itrust._core import InputError, checked_alpha, checked_choice, checked_share
 from itrust.data import MulticlassSample, Rows, Sample, Scan
 from itrust.tasks import Task, as_tasks, class_tasks, parse
 from itrust.watch.batches import (

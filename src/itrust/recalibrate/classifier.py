@@ -248,7 +248,6 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
     check_classification_targets(labels)
     X, weights = indexable(X, sample_weight)
     check_consistent_length(X, labels, weights)
-    known = np.unique(labels)
     w = None if weights is None else np.asarray(weights, dtype=float)
     if w is not None and w.ndim != 1:
         raise InputError(
@@ -256,7 +255,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
             argument="sample_weight",
             value=w.shape,
         )
-    counted = known if w is None else np.unique(labels[w > 0])
+    counted = np.unique(labels if w is None else labels[w > 0])
     if not counted.size:
         problem = "every weight is zero or less; some rows must count"
         raise InputError(problem, argument="sample_weight")

@@ -879,16 +879,18 @@ class Named(Task):
 
 def combined(left: object, sign: str, right: object) -> Task:
     """Two tasks, or a task and a number, joined by a sign."""
-    parts: list[Task] = []
-    for part in (left, right):
-        if isinstance(part, Real) and not isinstance(part, bool):
-            parts.append(FixedNumber(checked_finite(part, "task")))
-        elif isinstance(part, Task):
-            parts.append(part)
-        else:
-            problem = "a task joins with tasks and numbers, not with {value}"
-            raise InputError(problem, argument="task", value=part)
-    return Combined(parts[0], sign, parts[1])
+    return Combined(_as_part(left), sign, _as_part(right))
+
+
+def _as_part(part: object) -> Task:
+    """A task as it is, a number as a task."""
+    if isinstance(part, Task):
+        return part
+    if isinstance(part, Real) and not isinstance(part, bool):
+        return FixedNumber(checked_finite(part, "task"))
+    raise InputError(
+        "a task joins with tasks and numbers, not with {value}", argument="task", value=part
+    )
 
 
 def leaves_of(tasks: Iterable[Task]) -> tuple[Leaf, ...]:

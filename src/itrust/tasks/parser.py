@@ -284,7 +284,9 @@ class _Parser(ConditionReader):
         if label is not None:
             self.expect("~", "after the class")
         token = self.peek
-        of = None if self._constant() else self.coefficient_term()
+        is_constant = self._two_ahead() == ["1", ";"]
+        self.position += is_constant
+        of = None if is_constant else self.coefficient_term()
         self.expect(";", "and the terms of the regression after the coefficient")
         references: dict[str, Any] = {}
         terms = [self.term(references)]
@@ -309,21 +311,16 @@ class _Parser(ConditionReader):
         except InputError as error:
             self.refuse(str(error), at)
 
-    def _constant(self) -> bool:
-        """Step over a 1 that stands for the constant."""
-        following = self.tokens[self.position : self.position + 2]
-        if len(following) == 2 and following[0].text == "1" and following[1].text == ";":
-            self.position += 1
-            return True
-        return False
+    def _two_ahead(self) -> list[str]:
+        """The next two words or signs."""
+        return [token.text for token in self.tokens[self.position : self.position + 2]]
 
     def coefficient_term(self) -> RegressionTerm:
         """One or two parts; levels stand in brackets."""
         return self._term(self.coefficient_part)
 
     def coefficient_part(self) -> Any:
-        following = self.tokens[self.position + 1 : self.position + 2]
-        if following and following[0].text == "[":
+        if self._two_ahead()[1:] == ["["]:
             name = self.covariate()
             self.expect("[", f"after {shown(name)}")
             found = LevelOf(name, self.value())
@@ -386,9 +383,8 @@ class _Parser(ConditionReader):
 
     def function(self) -> Quantity:
         """A function of a quantity, or a covariate, which may be called like a function."""
-        token, following = self.peek, self.tokens[self.position + 1 : self.position + 2]
-        called = bool(following) and following[0].text == "("
-        if token is None or token.text not in FUNCTIONS or not called:
+        token = self.peek
+        if token is None or token.text not in FUNCTIONS or self._two_ahead()[1:] != ["("]:
             return Covariate(self.covariate())
         self.position += 2
         inside = self.quantity()

@@ -364,11 +364,6 @@ class Transport:
         weights[here] = share * part.weights
         return weights, part, lambda target: share * part.left_over(target[here])
 
-    @property
-    def residuals(self) -> FloatArray:
-        """Labels less corrected probabilities, (n,)."""
-        return self.labelled.y - self.here
-
     def carried(
         self, leaf: Leaf, left: FloatArray, known: FloatArray | None = None
     ) -> Carried | None:
@@ -433,7 +428,9 @@ def transported(
         for name, own in transports.items()
     }
     w = np.column_stack([weights for weights, _, _ in weighed.values()])
-    e = np.column_stack([own.residuals for own in transports.values()])
+    ones = np.column_stack([own.labelled.y for own in transports.values()])
+    here = np.column_stack([own.here for own in transports.values()])
+    e = ones - here
     columns = [classes.index(leaf.label) for leaf in leaves]
     known = [None] * len(leaves) if totals is None else list(totals.means().T)
     parts: list[Carried] = []
@@ -451,7 +448,6 @@ def transported(
         [slopes[own] @ leans[own] for own in (np.equal(columns, k) for k in range(len(classes)))]
     )
     # What labels of the rows may have done, with the floors of tasks.
-    here = np.column_stack([own.here for own in transports.values()])
     law = LabelLaw.of(labelled, leaves, here).carried_by(np.abs(w * lean).sum(axis=1))
     noise = (w * lean * e).sum(axis=1)
     if transports[classes[0]].selection is not None:  # who is labelled is drawn, too: a ratio
@@ -469,7 +465,6 @@ def transported(
         error = error.plus(left_over(lean[:, k] * e[:, k]))
     balances = [balance for _, balance, _ in weighed.values()]
     size = min(balance.effective for balance in balances)
-    ones = np.column_stack([own.labelled.y for own in transports.values()])
     return TransportedValue(
         value=value,
         error=replace(error, units=error.freedom + 1),

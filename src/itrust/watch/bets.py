@@ -45,7 +45,6 @@ from itrust.watch.results import Onset, Promise, WatchFinding, exp_of
 # Stakes l and how likely each is beforehand: a bias d in rows of variance v is met by l = d / v.
 STAKES = np.array([0.01, 0.03, 0.08, 0.18, 0.36, 0.70, 1.40])
 CHANCES = np.array([0.04, 0.08, 0.16, 0.24, 0.24, 0.16, 0.08])
-SIDES = np.array([1.0, -1.0])
 LOG_CHANCES = np.log(CHANCES / 2)  # of each side
 
 

@@ -29,7 +29,6 @@ from itrust.calibration import (
     MulticlassResult,
     class_losses,
     klce_test,
-    mean_loss,
     multiclass_test,
     scores,
     top_label,
@@ -266,20 +265,9 @@ def compare(
 
 def _scores(rows: Any) -> dict[str, float]:
     """Accuracy, losses and calibration errors; of several classes, these of the top label."""
-    if not rows.several:
-        right = (rows.p > 0.5) == (rows.y == 1)
-        brier, log_loss, top = scores.brier(rows), scores.log_loss(rows), rows
-    else:
-        top = top_label(rows)
-        right = top.y
-        brier, log_loss = (mean_loss(rows, losses) for losses in class_losses(rows))
-    return {
-        "accuracy": float(np.average(right, weights=rows.weights)),
-        "brier": brier,
-        "log_loss": log_loss,
-        "ece": scores.ece(top),
-        "smooth_ece": scores.smooth_ece(top),
-    }
+    right = top_label(rows).y if rows.several else (rows.p > 0.5) == (rows.y == 1)
+    accuracy = float(np.average(right, weights=rows.weights))
+    return {"accuracy": accuracy, **scores.main_scores(rows)}
 
 
 def _squares(p: FloatArray) -> FloatArray:

@@ -721,6 +721,16 @@ def _largest(sample: MulticlassSample) -> IntArray:
     return np.asarray(order[(np.cumsum(tied, axis=1) > wanted[:, None]).argmax(axis=1)])
 
 
+def main_scores(rows: Any) -> dict[str, float]:
+    """Both losses and two calibration errors; of several classes, these of the top label."""
+    if rows.several:
+        one, losses = top_label(rows), [mean_loss(rows, own) for own in class_losses(rows)]
+    else:
+        one, losses = rows, [brier(rows), log_loss(rows)]
+    errors = {"ece": ece(one), "smooth_ece": smooth_ece(one)}
+    return {"brier": losses[0], "log_loss": losses[1], **errors}
+
+
 def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
     """Brier's and the logarithmic loss of every row, (n,) each."""
     own = sample.p[np.arange(sample.n), sample.codes]

@@ -11,16 +11,7 @@ from sklearn.base import clone
 
 from itrust._core import AnyArray, InputError, Rng, as_seed, progress_bar, progress_stages
 from itrust.bias import Slice, bias_slices
-from itrust.calibration import (
-    EqualMass,
-    class_losses,
-    klce_test,
-    mean_loss,
-    null_sd,
-    reliability_curve,
-    scores,
-    top_label,
-)
+from itrust.calibration import EqualMass, klce_test, null_sd, reliability_curve, scores, top_label
 from itrust.data import MulticlassSample, Rows, Sample, Scan, rows_at_hand, share_codes
 from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
@@ -133,16 +124,9 @@ def _scored(rows: Any, draws: int, seed: int) -> dict[str, Any]:
     """Scores and the test; of several classes, curves are of the largest probability."""
     result = klce_test(rows, draws=draws, rng=seed)
     one = top_label(rows) if rows.several else rows
-    if rows.several:
-        brier, log_loss = (mean_loss(rows, own) for own in class_losses(rows))
-    else:
-        brier, log_loss = scores.brier(rows), scores.log_loss(rows)
     return {
-        "brier": brier,
-        "log_loss": log_loss,
-        "ece": scores.ece(one),
+        **scores.main_scores(rows),
         "mce": scores.mce(one),
-        "smooth_ece": scores.smooth_ece(one),
         "curve": reliability_curve(one, EqualMass(10)),
         "test": result,
         "null_sd": result.null_sd if rows.several else null_sd(rows),

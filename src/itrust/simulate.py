@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from itrust._core import AnyArray, FloatArray, InputError, Rng, as_generator, did_you_mean
+from itrust._core import AnyArray, FloatArray, InputError, Rng, as_generator, place_of
 from itrust.data import MulticlassPopulation, MulticlassSample, Population, Sample
 
 __all__ = [
@@ -222,13 +222,7 @@ def local_alternative(
     >>> local_alternative("one small group", 500, rng=0).sample.names
     ('a', 'b', 'c', 'd', 'group', 'sex')
     """
-    if name not in ALTERNATIVES:
-        raise InputError(
-            "there is no alternative {value}; {guess}",
-            argument="name",
-            value=name,
-            details={"guess": did_you_mean(name, [*ALTERNATIVES])},
-        )
+    place_of(name, [*ALTERNATIVES], "there is no alternative {value}; {guess}", argument="name")
     random = as_generator(rng)
     x, p = _alternative_rows(n, random)
     truth = np.clip(p + strength * ALTERNATIVES[name](x, p), 0.002, 0.998)

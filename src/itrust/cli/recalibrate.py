@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from itrust import recalibrate
-from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all, writer_of
+from itrust._core import InputError, Write, counted, listed, place_of, write_all, writer_of
 from itrust.cli.console import answer, say
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
@@ -102,8 +102,7 @@ def _fitted(source: InputFiles, options: Options) -> tuple[recalibrate.Recalibra
         problem = f"there is no {{value}}{' for several classes' * several}; {{guess}}"
         if name in recalibrate.CLASS_METHODS:
             problem = f"{{value}} is for several classes; --prob names the {COLUMNS}"
-        guess = did_you_mean(name, list(methods))
-        raise InputError(f"{{argument}}: {problem}", argument="method", value=name, guess=guess)
+        place_of(name, list(methods), f"{{argument}}: {problem}", argument="method")
     roles = settle(source, options, on_needed=methods[name].reads_covariates)
     stream = source.streams(options.stream)
     if stream:

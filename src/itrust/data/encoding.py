@@ -30,9 +30,9 @@ from itrust._core import (
     Setting,
     Subject,
     counted,
-    did_you_mean,
     first_line,
     listed,
+    place_of,
     shown,
 )
 from itrust.data.column import MICROSECONDS_PER_DAY, Column
@@ -250,11 +250,9 @@ def by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 def name_among(known: Sequence[str], name: str, argument: str, hint: str = "") -> str:
     """A name that some columns have; any other is refused."""
-    if name in known:
-        return name
-    problem = "{argument}: there is no column {value}; {guess}"
-    guess = did_you_mean(str(name), known)
-    raise InputError(problem, argument=argument, value=name, guess=guess + hint)
+    problem = "{argument}: there is no column {value}; {guess}{more}"
+    place_of(name, known, problem, argument=argument, more=hint)
+    return name
 
 
 def repeated(names: Iterable[Any]) -> list[Any]:

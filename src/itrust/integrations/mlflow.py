@@ -21,7 +21,7 @@ import pandas as pd
 from mlflow.entities import Metric, Param
 from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, ModelEvaluator
 
-from itrust._core import InputError, checked_choice, checked_min_cell, did_you_mean, listed
+from itrust._core import InputError, checked_choice, checked_min_cell, listed, place_of
 from itrust.auditing import Asked, Audit, audit, gate
 from itrust.bias import names_of
 from itrust.data import Sample, label_values, of_two_classes
@@ -246,9 +246,7 @@ def _require(names: Iterable[Any], known: Iterable[Any], argument: str, problem:
     """Refuse the first name that is not known, with the closest one."""
     texts = [str(name) for name in known]
     for name in names:
-        if str(name) not in texts:
-            guess = did_you_mean(str(name), texts)
-            raise InputError(f"{problem}; {{guess}}", argument=argument, value=name, guess=guess)
+        place_of(str(name), texts, f"{problem}; {{guess}}", argument=argument)
 
 
 def _sample(

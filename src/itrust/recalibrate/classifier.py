@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from itrust._core import AnyArray, FloatArray, InputError, did_you_mean
+from itrust._core import AnyArray, FloatArray, InputError, place_of
 from itrust.data import MulticlassSample, Sample, frame_columns
 from itrust.recalibrate.base import Recalibrator
 
@@ -225,13 +225,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _name(self, key: object, names: list[str]) -> str:
         if isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < len(names):
             return names[int(key)]
-        if key not in names:
-            raise InputError(
-                "{argument}: X has no column {value}; {guess}",
-                argument="on",
-                value=key,
-                details={"guess": did_you_mean(str(key), names)},
-            )
+        place_of(key, names, "{argument}: X has no column {value}; {guess}", argument="on")
         return str(key)
 
 

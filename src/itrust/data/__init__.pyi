@@ -87,13 +87,13 @@ from itrust.data.predicates import Or as Or
 from itrust.data.predicates import Predicate as Predicate
 from itrust.data.predicates import all_of as all_of
 from itrust.data.predicates import as_predicate as as_predicate
+from itrust.data.predicates import code_of as code_of
 from itrust.data.predicates import column_of as column_of
 from itrust.data.predicates import cut_of as cut_of
 from itrust.data.predicates import date_text as date_text
 from itrust.data.predicates import in_backticks as in_backticks
 from itrust.data.predicates import level_of as level_of
 from itrust.data.predicates import parts_of as parts_of
-from itrust.data.predicates import position_of as position_of
 from itrust.data.predicates import quoted as quoted
 from itrust.data.predicates import value_of as value_of
 from itrust.data.predicates import written as written

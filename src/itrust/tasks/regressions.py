@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, did_you_mean, listed
-from itrust.data import Level, Points, Predicate, Rows, Sample, quoted, written
+from itrust.data import Level, Points, Predicate, Rows, Sample, code_of, quoted, written
 from itrust.tasks.arithmetic import Covariate, Quantity
 from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.terms import (
@@ -30,7 +30,6 @@ from itrust.tasks.terms import (
     column_values,
     columns_of,
     first_levels,
-    level_place,
     levels_of,
     observed,
     scaled_frame,
@@ -146,9 +145,7 @@ class Coefficient(Leaf):
         w = np.ones(len(points)) if weights is None else weights
         return levels_of(self.regression, points, self.inside_of(points, w))
 
-    def columns_on(
-        self, points: Points, weights: FloatArray | None = None
-    ) -> tuple[RegressionTerm, ...]:
+    def columns_on(self, points: Points, weights: FloatArray) -> tuple[RegressionTerm, ...]:
         """The columns of the regression on some rows, whether or not they suffice for it."""
         return columns_of(self.regression, points, self.counts(points, weights))
 
@@ -249,7 +246,7 @@ def _observed_factor(factor: Quantity, points: Points) -> Quantity:
             problem = "{column} is a {kind} and has no levels: write coef({name} ; ...)"
             name = quoted(factor.name)
             raise InputError(problem, column=factor.name, kind=column.kind, name=name)
-        return LevelOf(factor.name, column.levels[level_place(column, factor.level)])
+        return LevelOf(factor.name, column.levels[int(code_of(column, factor.level))])
     if isinstance(factor, Covariate) and observed(points, factor.name).is_category:
         example = LevelOf(factor.name, observed(points, factor.name).levels[-1])
         problem = "{column} is a category: say which level's coefficient is meant, as in {example}"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, InputError, IntArray, checked_choice, did_you_mean
-from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
+from itrust._core import BoolArray, FloatArray, InputError, IntArray, checked_choice
+from itrust.data import Level, Points, Predicate, code_of, column_of, quoted, written
 from itrust.tasks.arithmetic import Covariate, Indicator, Node, Quantity
 from itrust.tasks.expressions import Combined, needs_parentheses, refuse_odd_values
 from itrust.terms import LINKS, Link
@@ -268,22 +268,11 @@ def columns_of(
     return tuple(found)
 
 
-def level_place(column: Any, level: Any) -> int:
-    """Where a level of a category stands."""
-    place = position_of(column, level)
-    if place is None:
-        guess = did_you_mean(str(level), [str(own) for own in column.levels])
-        raise InputError(
-            "{column} has no level {value}", column=column.name, value=level, hint=guess
-        )
-    return place
-
-
 def _reference(column: Any, chosen: Any | None, own: Sequence[int]) -> int | None:
     """The position of the level that the others of a category are compared with."""
     if chosen is None:
         return own[0] if own else None
-    position = level_place(column, chosen)
+    position = int(code_of(column, chosen))
     if position not in own:
         problem = (
             "no row that counts has {column} = {value}, the reference level; choose another one"

@@ -12,6 +12,7 @@ import numpy as np
 from itrust._core import Code, FloatArray, InputError, Setting, listed
 from itrust.data import (
     Rows,
+    Sample,
     Scan,
     Source,
     Words,
@@ -129,15 +130,6 @@ def matrix_parts(
         yield matrix, (y[some], p[some], None if share is None else share[some])
 
 
-def impossible_labels(rows: Rows) -> int:
-    """Number of labels that the model gave probability 0; rows of weight 0 count nothing."""
-    if rows.several:
-        given = rows.predictions[np.arange(rows.n), rows.codes]
-    else:
-        given = np.where(rows.codes == 1, rows.p, 1 - rows.p)
-    return int(np.count_nonzero((given == 0) & (given_weights(rows) > 0)))
-
-
 def means_of(rows: Rows) -> tuple[float, float]:
     """Mean label and mean prediction, as `BatchRecord` has them."""
     label, predicted = rows.codes == 1, rows.predictions[:, 0]
@@ -149,7 +141,7 @@ def means_of(rows: Rows) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def taken_batch(batch: object, schema: BatchSchema) -> tuple[Rows, str]:
+def taken_batch(batch: object, schema: BatchSchema) -> tuple[Sample, str]:
     """Take in a batch, and its digest; refuse one that does not have what the reference has."""
     rows: Any = _checked_rows(batch.load() if isinstance(batch, Scan) else batch)
     _refuse_labels(rows, schema)

@@ -128,13 +128,9 @@ def settled_panel(pilot: Pilot, label: Any = None, *, most: int = MAX_CHECKS) ->
 def _joint(checks: Sequence[WatchCheck], most: int) -> tuple[int, ...]:
     """The checks that a recalibration is made of: levels, trends and quadratics."""
     families = ("overall", "prediction", "trends", "levels", "curved")
-    ranked = sorted(range(len(checks)), key=lambda k: _place(families, checks[k].family))
-    fit = [k for k in ranked if checks[k].family in families and checks[k].shape != Shape.CUBIC]
+    fit = [k for k, own in enumerate(checks) if own.family in families and own.shape != Shape.CUBIC]
+    fit.sort(key=lambda k: families.index(checks[k].family))
     return tuple(sorted(fit[: max(4, round(40 * (most / MAX_CHECKS) ** 0.5))]))
-
-
-def _place(families: Sequence[str], family: str) -> int:
-    return families.index(family) if family in families else len(families)
 
 
 def _fewer(checks: Sequence[WatchCheck], most: int) -> list[WatchCheck]:

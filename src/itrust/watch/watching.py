@@ -15,7 +15,6 @@ from itrust.watch.batches import (
     BatchSchema,
     bet_rows,
     chunks_of,
-    impossible_labels,
     matrix_parts,
     means_of,
     refuse_order,
@@ -195,7 +194,7 @@ class Watch(OfBatches):
             )
             for own in self.wealth
         )
-        impossible = 0 if self.tolerance is not None else impossible_labels(rows)
+        impossible = 0 if self.tolerance is not None else int(rows.impossible.size)
         log_evalue = math.inf
         if not impossible and (restarts or self.log_evalue < math.inf):
             log_evalue = total_of(wealth, count, self.promise)

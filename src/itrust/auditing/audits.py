@@ -37,14 +37,7 @@ from itrust.auditing.measuring import (
 )
 from itrust.auditing.overturning import Overturning, overturning_of
 from itrust.auditing.pairs import ClassMatrix
-from itrust.auditing.parts import (
-    FAMILY,
-    SCORES,
-    Diagnosis,
-    Missed,
-    OutcomePart,
-    Overall,
-)
+from itrust.auditing.parts import FAMILY, SCORES, Diagnosis, Missed, OutcomePart, Overall
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import audit_steps, step_words
 from itrust.auditing.verdict import (
@@ -485,17 +478,9 @@ TABLE = (
 
 
 def _table_row(part: str, item: Any) -> dict[str, Any]:
-    optional = {name: getattr(item, name, None) for name in ("rows", "plugin", "from_labels")}
-    return {
-        "part": part,
-        "name": getattr(item, "name", None) or getattr(item, "rule", None),
-        "value": item.bias,
-        "lower": item.lower,
-        "upper": item.upper,
-        "pvalue": item.pvalue,
-        "text": getattr(item, "finding", None),
-        **optional,
-    }
+    facts = {column: getattr(item, column, None) for column in TABLE}
+    name, text = facts["name"] or getattr(item, "rule", None), getattr(item, "finding", None)
+    return {**facts, "part": part, "name": name, "value": item.bias, "text": text}
 
 
 def _values(item: Any, tolerance: float) -> dict[str, Any]:

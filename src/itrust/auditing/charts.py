@@ -461,7 +461,9 @@ class _Drawer:
     @cached_property
     def _levels(self) -> list[str]:
         """Categories to draw by, those of what was found first."""
-        return [c.name for c in self.columns if 2 <= _level_count(c) <= MAX_GROUPS]
+        unordered = [column for column in self.columns if not has_order(column)]
+        counts = {c.name: np.unique(c.values[~c.missing]).size for c in unordered}
+        return [name for name, count in counts.items() if 2 <= count <= MAX_GROUPS]
 
     def drawn(self) -> tuple[tuple[CurveChart, ...], tuple[MapChart, ...]]:
         """Curves along each number and the prediction, and maps; first those of a finding.
@@ -629,12 +631,6 @@ def _places(axis: Axis, known: BoolArray) -> list[int]:
     if axis.labels:
         return [int(k) for k in np.flatnonzero(known)]
     return _inner(known)
-
-
-def _level_count(column: Column) -> int:
-    if has_order(column):
-        return 0
-    return int(np.unique(column.values[~column.missing]).size)
 
 
 def _kind(axis: Axis) -> str:

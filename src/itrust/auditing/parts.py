@@ -366,8 +366,5 @@ def _times(parts: Sequence[AnyPart], classes: int, alpha: float) -> tuple[AnyPar
 def adjusted(pvalue: float, classes: int, alpha: float, lower: float, upper: float) -> float:
     """A p-value times the number of classes, on the side of alpha that its interval says."""
     told = min(classes * pvalue, 1.0)
-    if math.isnan(told):
-        return told
-    if lower > 0 or upper < 0:  # rounding of alpha / classes must not part the two
-        return min(told, alpha)
-    return told
+    # Rounding of alpha / classes must not part the two; where there is no p-value it stays NaN.
+    return min(told, alpha) if lower > 0 or upper < 0 else told

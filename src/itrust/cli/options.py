@@ -96,11 +96,8 @@ class Option:
         if self.kind is Kind.SWITCH:
             return [self.flag]
         parts = value if self.kind is Kind.SEVERAL else [value]
-        return [word for part in parts for word in (self.flag, _typed(part))]
-
-
-def _typed(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+        texts = [repr(part) if isinstance(part, float) else str(part) for part in parts]
+        return [word for text in texts for word in (self.flag, text)]
 
 
 _column = partial(Option, metavar="COL", panel=COLUMNS, commands=ON_FILES, echo=True)
@@ -362,10 +359,6 @@ class Options:
         if self.settings is None or name in self.typed:
             return None
         return self.settings.parent
-
-    def on_standard_output(self, name: str) -> bool:
-        """Whether an output is to go to standard output in place of a file."""
-        return bool(self.values.get(name) == STANDARD)
 
     def echo(self, settled: Mapping[str, Any]) -> str:
         """The command that does the same again; what was guessed or set is spelt out."""

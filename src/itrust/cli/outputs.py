@@ -125,7 +125,7 @@ def writers(options: Options, **texts: Callable[[], str]) -> dict[Path, Write]:
 
 def tell(options: Options, facts: Callable[[], Mapping[str, Any]], *told: tuple[str, ...]) -> None:
     """Write the result, as JSON or as texts with their colour, and say which files are there."""
-    if options.on_standard_output("json"):
+    if options.json == STANDARD:
         answer(as_json(facts()).rstrip("\n"))
     else:
         for words in told:

@@ -374,15 +374,11 @@ class FileSet:
         within = [name for name in names if name not in self.partitions or name in present]
         return within or present[:1]
 
-    def whole_files(self) -> Iterator[FilePart]:
-        """The files one by one."""
-        return map(FilePart, self.files)
-
     def parts(self, rows: int) -> Iterator[FilePart]:
         """The same in pieces of about so many rows that can be read alone."""
-        for whole in self.whole_files():
-            with self.unchanged(whole.path):
-                parts = self._kind(whole.path).parts(whole.path, rows)
+        for path in self.files:
+            with self.unchanged(path):
+                parts = self._kind(path).parts(path, rows)
             yield from parts
 
     def head(self, names: Sequence[str]) -> pa.RecordBatch | None:
@@ -413,8 +409,8 @@ class FileSet:
 
     def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of some columns in order, some at a time."""
-        for part in self.whole_files():
-            for batch in self.batches(part, names):
+        for path in self.files:
+            for batch in self.batches(FilePart(path), names):
                 yield plain_columns(batch.select(list(names)))
 
     def rows_types(self, names: Sequence[str]) -> pa.Table:
@@ -427,7 +423,7 @@ class FileSet:
 
     def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """All rows as they are, in order and some at a time: text files as text."""
-        for path in (part.path for part in self.whole_files()):
+        for path in self.files:
             with self.unchanged(path):
                 for rows in self._kind(path).untouched(path, self._names_within(path, names)):
                     yield self._as_they_are(rows, path, names)

@@ -440,7 +440,7 @@ class FileRows:
         named = roles.condition_columns(self.file_set.names)
         subjects = {name: Subject("x", name) for name in roles.columns}
         wanted = list(dict.fromkeys([*roles.columns, *named]))
-        for part in self.parts or self.file_set.whole_files():
+        for part in self.parts or map(FilePart, self.file_set.files):
             offset = part.offset
             with closing(self.file_set.batches(part, wanted)) as batches:
                 for batch in batches:

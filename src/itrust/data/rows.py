@@ -97,9 +97,7 @@ class Rows:
         return rows
 
     @classmethod
-    def of_labels(
-        cls, y: FloatArray, p: FloatArray, weights: FloatArray | None = None, first: int = 0
-    ) -> Self:
+    def of_labels(cls, y: FloatArray, p: FloatArray, weights: FloatArray | None) -> Self:
         """Make rows of one outcome without covariates, which were checked already."""
         return cls.made(
             predictions=p[:, None],
@@ -107,7 +105,6 @@ class Rows:
             classes=(0, 1),
             columns=(),
             design=Design(len(p), weights),
-            first=first,
         )
 
     def _freeze(self, **parts: Any) -> None:

@@ -164,7 +164,8 @@ def _table_lines(table: Table, width: int, indent: str) -> Iterable[str]:
     """Columns side by side; a text goes on below itself, or a row over lines of its own."""
     head = [table.head] if any(table.head) else []
     rows = [[spelt(cell) for cell in row] for row in (*head, *table.rows)]
-    right = [all(NUMBER.fullmatch(cell) for cell in column) for column in _body(rows, head)]
+    columns = zip(*rows[len(head) :], strict=True)
+    right = [all(NUMBER.fullmatch(cell) for cell in column) for column in columns]
     sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     over = len(indent) + sum(sizes) + len(GAP) * (len(sizes) - 1) - width
     texts = [k for k, is_right in enumerate(right) if not is_right]
@@ -186,10 +187,6 @@ def _table_lines(table: Table, width: int, indent: str) -> Iterable[str]:
                 for part, size, is_right in zip(parts, sizes, right, strict=True)
             )
             yield f"{indent}{GAP.join(aligned)}".rstrip()
-
-
-def _body(rows: list[list[str]], head: list[Any]) -> Iterable[tuple[str, ...]]:
-    return zip(*rows[len(head) :], strict=True)
 
 
 def _stacked(head: Sequence[str], row: list[str], width: int, indent: str) -> Iterable[str]:

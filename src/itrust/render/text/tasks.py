@@ -42,7 +42,6 @@ from itrust.tasks import (
     Named,
     Quantity,
     Ratio,
-    RefusedTask,
     Task,
     TaskEstimate,
     TaskEstimates,
@@ -276,11 +275,6 @@ def _ways(result: TaskEstimate) -> Table:
     return Table(("", "", "", ""), rows)
 
 
-def population_words(size: int, excluded: int | None) -> str:
-    """The rows that numbers are for, such as "a population of 900 rows"."""
-    return f"a population of {size:,} rows{_without(excluded)}"
-
-
 def _without(excluded: int | None) -> str:
     if excluded == 0:
         return ""
@@ -347,16 +341,11 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
                 "task": str(own.task),
                 "title": task_words(own.task),
                 "formula": own.task.formula,
-                "reason": refusal_sentence(own),
+                "reason": sentence(own.error),
             }
             for own in found.refused
         ],
     }
-
-
-def refusal_sentence(own: RefusedTask) -> str:
-    """Why a number cannot be given, without a full stop."""
-    return sentence(own.error)
 
 
 def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
@@ -411,7 +400,7 @@ def plugin_sentence(own: TaskEstimate) -> str:
 @document_of.register
 def _(result: TaskEstimates) -> Document:
     looked = result.resemblance
-    rows = population_words(looked.size, result.excluded)
+    rows = f"a population of {looked.size:,} rows{_without(result.excluded)}"
     cover = f"intervals cover {100 * (1 - result[0].alpha):.4g} %" if result.estimates else ""
     alike = [
         resemblance_sentence(looked),
@@ -420,9 +409,7 @@ def _(result: TaskEstimates) -> Document:
         effective_words(looked),
         *noted(looked.notes).lines,
     ]
-    left = [
-        f"{task_words(own.task)}: no estimate. {refusal_sentence(own)}" for own in result.refused
-    ]
+    left = [f"{task_words(own.task)}: no estimate. {sentence(own.error)}" for own in result.refused]
     if result.withheld:
         names = ", ".join(spelt(str(task)) for task in result.withheld)
         left.append(f"withheld, for they rest on fewer than {result.min_cell} rows: {names}")

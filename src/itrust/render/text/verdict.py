@@ -6,14 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from itrust._core import (
-    Setting,
-    counted,
-    in_door_words,
-    rounded_up,
-    shown_name,
-    signed_in,
-)
+from itrust._core import Setting, counted, in_door_words, rounded_up, shown_name, signed_in
 from itrust.auditing import (
     ClassEvidence,
     ImpossibleLabels,
@@ -179,14 +172,11 @@ def _approximately(missed: Overlooked) -> str:
     own = missed.clustering
     if own is None:
         return ""
+    at_most = "" if own.correlation is None else "at most "
     return (
         f" (approximate, by {counted(own.clusters, 'cluster')} with an intra-cluster correlation "
-        f"of {_at_most(own)}{own.icc:.2g})"
+        f"of {at_most}{own.icc:.2g})"
     )
-
-
-def _at_most(own: Clustering) -> str:
-    return "" if own.correlation is None else "at most "
 
 
 def clustering_words(own: Clustering, rows: int) -> str:

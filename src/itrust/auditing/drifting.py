@@ -18,14 +18,7 @@ from itrust._core import InputError, Result, WithFacts, checked_alpha, listed
 from itrust.auditing.comparison import LOSSES, SCORE_NAMES, loss_error
 from itrust.bias import GroupBias
 from itrust.data import Predicate, Sample, short, short_pvalue
-from itrust.tasks import (
-    LabelLaw,
-    LabelledTask,
-    Task,
-    Uncertainty,
-    few_labels,
-    prevalence,
-)
+from itrust.tasks import LabelLaw, LabelledTask, Task, Uncertainty, few_labels, prevalence
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit

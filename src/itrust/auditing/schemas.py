@@ -11,15 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from itrust._core import (
-    Code,
-    InputError,
-    counted,
-    inside,
-    json_of,
-    mended_by,
-    shown,
-)
+from itrust._core import Code, InputError, counted, inside, json_of, mended_by, shown
 
 SCHEMA = "itrust-audit/5"
 MAX_FAULTS = 1_000  # that are counted

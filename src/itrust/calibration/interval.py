@@ -36,15 +36,7 @@ from itrust.calibration.pipeline import SMALL_WORK, prepare_one, score
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.tails import normal_score, step_down, unadjusted_pvalues
 from itrust.data import Rows, Sample, Scan, Source, called_impossible
-from itrust.engines import (
-    EngineChoice,
-    Outcome,
-    Summing,
-    Work,
-    amount_of_work,
-    as_engine,
-    finite,
-)
+from itrust.engines import EngineChoice, Outcome, Summing, Work, amount_of_work, as_engine, finite
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import IntervalNull, label_bits, labels_below
 

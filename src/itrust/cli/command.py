@@ -18,14 +18,7 @@ from typing import Any, NoReturn
 
 import click
 
-from itrust._core import (
-    ClusterError,
-    DatasetError,
-    InputError,
-    checked_count,
-    sentence,
-    speaking,
-)
+from itrust._core import ClusterError, DatasetError, InputError, checked_count, sentence, speaking
 from itrust.cli.console import (
     SHELL,
     OutputLostError,

@@ -12,26 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import render
-from itrust._core import (
-    InputError,
-    checked_alpha,
-    checked_count,
-    checked_min_cell,
-    write_all,
-)
+from itrust._core import InputError, checked_alpha, checked_count, checked_min_cell, write_all
 from itrust.cli import outputs
 from itrust.cli.command import DONE
 from itrust.cli.console import say, width
 from itrust.cli.inputs import InputFiles, na_values, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.roles import (
-    FileRoles,
-    condition_of,
-    kinds_said,
-    needed_columns,
-    read_rows,
-    settle,
-)
+from itrust.cli.roles import FileRoles, condition_of, kinds_said, needed_columns, read_rows, settle
 
 if TYPE_CHECKING:
     from itrust.tasks import RefusedTask, Task

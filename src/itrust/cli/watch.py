@@ -31,14 +31,7 @@ from itrust.cli.inputs import opened, text_form
 from itrust.cli.options import BY_KEY, WATCH_START, WATCH_STATUS, WATCH_UPDATE, Options
 from itrust.cli.roles import needed_columns, read_rows, settle
 from itrust.tasks import TaskFinding
-from itrust.watch import (
-    Waiting,
-    Watch,
-    WatchReport,
-    number_finding,
-    text_of,
-    watch_report,
-)
+from itrust.watch import Waiting, Watch, WatchReport, number_finding, text_of, watch_report
 
 
 def run(options: Options) -> int:

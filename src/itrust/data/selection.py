@@ -13,14 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted
-from itrust.data.encoding import (
-    as_arrow,
-    code_of,
-    columns_of,
-    decoded,
-    is_frame,
-    kind_of,
-)
+from itrust.data.encoding import as_arrow, code_of, columns_of, decoded, is_frame, kind_of
 from itrust.data.predicates import Predicate
 
 MAX_NAMED = 6  # columns that a note names

@@ -16,15 +16,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, listed, place_of
 from itrust.data import Column, share_codes
-from itrust.kernels.grams import (
-    CombinedGram,
-    Gram,
-    MadeGram,
-    MatchGram,
-    ones,
-    positions,
-    product,
-)
+from itrust.kernels.grams import CombinedGram, Gram, MadeGram, MatchGram, ones, positions, product
 
 # Medians of distances are taken over this many order statistics: exact up to there, and
 # beyond it independent of the order of the rows.

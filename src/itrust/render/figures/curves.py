@@ -11,13 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from itrust._core import FloatArray
-from itrust.bias import (
-    ALL_ROWS,
-    BiasCurve,
-    BiasMap,
-    CurvePart,
-    LocalBias,
-)
+from itrust.bias import ALL_ROWS, BiasCurve, BiasMap, CurvePart, LocalBias
 from itrust.render.figures import style
 from itrust.render.figures.style import Display, paint
 

@@ -12,14 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from itrust._core import InputError, rounded
-from itrust.auditing import (
-    Audit,
-    Change,
-    ClassMatrix,
-    Comparison,
-    Drift,
-    ModelReport,
-)
+from itrust.auditing import Audit, Change, ClassMatrix, Comparison, Drift, ModelReport
 from itrust.balance import Resemblance
 from itrust.bias import GroupTable, SliceTable
 from itrust.calibration import Finding

@@ -14,7 +14,7 @@ SAVED = Path(__file__).parents[1] / "auditing" / "saved"
 def saved(_folder) -> list[bytes]:
     """The held examples of all versions; of the newest, as many as of the others together."""
     *older, newest = (path.read_bytes() for path in sorted(SAVED.glob("*.json")))
-    return [*older, *([newest] * len(older))]
+    return [*older, *([newest] * max(len(older), 1))]
 
 
 def damaged(rng: random.Random, sound: bytes) -> bytes:

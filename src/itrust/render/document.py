@@ -90,6 +90,10 @@ class Document(NamedTuple):
     tone: str | None = None
     lead: str = ""
 
+    def section(self, key: str) -> Section:
+        """The section of that key."""
+        return next(own for own in self.blocks if isinstance(own, Section) and own.key == key)
+
 
 @singledispatch
 def document_of(result: object) -> Document:

@@ -277,9 +277,9 @@ def slices_of(sample, **settings):
     table = it.bias_slices(sample, **SEEDED | settings)
     found = [
         {
-            "rows": [part.rows, part.judged_on, part.share],
+            "rows": [part.rows, part.share],
             "rates": [part.predicted, part.observed],
-            "bias": [part.bias, part.lower, part.upper, part.found_bias, part.impact],
+            "bias": [part.bias, part.lower, part.upper, part.estimate, part.impact],
             "own_pvalue": part.unadjusted_pvalue,
             "pvalue": part.pvalue,
         }
@@ -697,7 +697,7 @@ def record_groups():
 def record_slices():
     return {
         **{title: slices_of(town(800, **v), **ALLOWED) for title, v in VARIANTS.items()},
-        "missing values": slices_of(gappy(), min_rows=20, max_slices=4, max_conditions=2),
+        "missing values": slices_of(gappy(), max_slices=4),
     }
 
 

@@ -7,7 +7,7 @@
 ...     assert_trustworthy(sample)
 ... except AssertionError as error:
 ...     print(str(error).splitlines()[0])
-gate closed: the model is judged miscalibrated
+gate closed: the model is judged miscalibrated, size not established
 """
 
 from __future__ import annotations

@@ -95,6 +95,19 @@ def one_cell(seed: int, *, n: int = 6_000, p: float = 0.055, truth: float = 0.15
     return _drawn(rng, rate, np.full(n, p), {"a": LETTERS[a], "b": LETTERS[b]}, which)
 
 
+def corner(seed: int, *, n: int = 5_000, share: float = 0.017, shift: float = 0.3) -> Known:
+    """A rectangle of two covariates of three, of any shape and anywhere."""
+    rng, x, score = _normal(seed, n, 3)
+    p = expit(0.7 * score - 1)
+    width = np.clip(np.sqrt(share) * np.exp(rng.uniform(-0.4, 0.4)), share, 1)
+    sides = np.array([width, share / width])
+    ranks = x[:, :2].argsort(axis=0).argsort(axis=0) / n
+    low = rng.uniform(0, 1 - sides)
+    inside = ((ranks >= low) & (ranks < low + sides)).all(axis=1)
+    truth = np.clip(p + shift * inside, 0.0, 0.98)
+    return _drawn(rng, truth, p, _named(x), inside[:, None].astype(float))
+
+
 THIN: dict[str, Callable[[int], Known]] = {
     "coefficient drift, d = 10": coefficient_drift,
     "coefficient drift, d = 20": partial(coefficient_drift, d=20, sd=0.1),
@@ -104,4 +117,7 @@ THIN: dict[str, Callable[[int], Known]] = {
     "3 % tail of a skewed covariate, +.4": tail,
     "50 hospitals, random effect .4, n = 1,000": hospitals,
     "one of 64 cells, .055 to .155, n = 6,000": one_cell,
+    "corner of 1.7 %, +.3, n = 5,000": corner,
+    "corner of 1.7 %, +.2, n = 5,000": partial(corner, shift=0.2),
+    "corner of 5 %, +.12, n = 5,000": partial(corner, share=0.05, shift=0.12),
 }

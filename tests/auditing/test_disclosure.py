@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.auditing import Audit, Overlooked, PointBias
+from itrust.auditing import Audit, Overlooked
 from itrust.bias import PartBias
 from itrust.data import Cell, CellKeys, Everywhere, Level
 from itrust.render import as_html, as_text, junit_xml, page, summary_markdown
@@ -326,23 +326,6 @@ def test_points_of_curves_and_maps_rest_on_enough_rows(rare):
         return [size for some in pairs for bias, size in some if bias is not None]
 
     assert min(near(rare)) < 60 - 4 <= min(near(rare.disclosed(60)))
-
-
-def test_a_point_is_told_without_the_group_that_would_give_it_away():
-    rng = np.random.default_rng(3)
-    n = 900
-    g = np.array(["few"] * 8 + ["many"] * (n - 8), dtype=object)
-    p = rng.uniform(0.3, 0.7, n)
-    sample = it.Sample(rng.random(n) < p + 0.29, p, {"g": g, "h": rng.normal(size=n)})
-    found = it.audit(sample, draws=99, rng=0, tolerance=0.01, charts=False)
-    points = [item for item in found.evidence if isinstance(item, PointBias)]
-    shown = [item for item in found.disclosed(LEAST).evidence if isinstance(item, PointBias)]
-    assert len(points) == len(shown) > 0
-    for before, after in zip(points, shown, strict=True):
-        hidden = {own[0] for own in before.coordinates} - {own[0] for own in after.coordinates}
-        assert hidden == {name for name, value, *_ in before.coordinates if value == "few"}
-        values = [{name: value for name, value, *_ in own.coordinates} for own in (before, after)]
-        assert values[0]["h"] != values[1]["h"] == pytest.approx(values[0]["h"], abs=0.3)
 
 
 def test_no_finding_or_region_of_few_rows_is_named(rare):

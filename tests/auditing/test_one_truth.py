@@ -12,6 +12,7 @@ import pytest
 import itrust as it
 from itrust.auditing import Verdict, gate
 from itrust.auditing.verdict import judge
+from itrust.bias import PartBias
 from itrust.render import junit_xml, summary_markdown
 from itrust.render import page as pages
 from itrust.render.page import page
@@ -131,6 +132,7 @@ def contradictions(audit):
                 yield "a chart marks what the test does not reject"
 
     yield from _twice(audit, told)
+    yield from _order(audit, told)
     leading = [item["pvalue"] for item in told["evidence"] if item["kind"] == "finding"]
     about = told["test"]["about_findings"]
     if any(pvalue > test["pvalue"] for pvalue in leading) and "it can be larger" not in about:
@@ -184,13 +186,34 @@ def _twice(audit, told):
             own = numbers[item.get("rule") or item["name"]]
             if {**item, **own} != item:
                 yield f"evidence has other numbers than the table: {item['text']}"
-            bias = f"{abs(own['bias']):.3f}"
+            bias = f"{abs(own['estimate']):.3f}"
             if bias not in item["text"]:
                 yield f"{bias} in the tables, but {item['text']}"
     pictures = pages.pictures_of(pages.facts_of(audit))
     rows = pictures["forest"].sets[0]["parts"][0]["rows"] if "forest" in pictures else []
     if len({row["name"] for row in rows}) != len(rows):
         yield "the forest plot has a name twice"
+
+
+def _order(audit, told):
+    """Evidence that is not told from plain to fine, or with another slope."""
+    order = "impossible labels", "overall", "slope", "part", "finding"
+    kinds = [
+        order.index("part" if item["kind"] in ("group", "slice") else item["kind"])
+        for item in told["evidence"]
+        if item["kind"] != "task"
+    ]
+    if kinds != sorted(kinds) and audit.judgement.refuted:
+        yield f"the evidence is told in another order: {kinds}"
+    (slope,) = (own for own in told["validation"]["statistics"] if own["name"] == "slope")
+    own = told["parts"][0]["slope"]
+    if any(slope[name] != own[name] for name in ("value", "lower", "upper")):
+        yield f"two slopes: {slope} and {own}"
+    for item in told["evidence"]:
+        if re.search(r"\((?![^()]* and )[^()]* go together", item["text"]):
+            yield f"something goes together with itself: {item['text']}"
+        if item["kind"] == "slope" and item["lower"] <= 1 <= item["upper"]:
+            yield f"a slope that may be 1 is told: {item['text']}"
 
 
 def _hidden(audit, min_cell=30):
@@ -325,16 +348,25 @@ def test_a_mean_that_is_off_is_not_missed_because_a_covariate_was_named():
 
 def test_where_the_test_given_the_covariates_does_not_reject_overall_is_not_called_rejected():
     """Overall calibration would be rejected by itself: all say "not rejected", the same way."""
-    for seed in (8, 27):
+    seen = 0
+    for seed in range(60):
         rng = np.random.default_rng([20, seed])
         p = rng.uniform(0.2, 0.8, 200)
         x = {f"x{k}": rng.normal(size=200) for k in range(6)}
         sample = it.Sample(rng.random(200) < np.clip(p + 0.09, 0, 1), p, x)
-        found = it.audit(sample, ["prevalence()"], draws=79, rng=seed, charts=False)
-        assert found.overall.test.pvalue <= 0.05 < found.test.pvalue
+        alone, given = (it.klce_test(own, draws=79, rng=0) for own in (sample.only(), sample))
+        if alone.pvalue > 0.04 or given.pvalue < 0.08:
+            continue
+        found = it.audit(sample, ["prevalence()"], draws=79, rng=0, charts=False)
+        if not found.overall.test.pvalue <= 0.05 < found.test.pvalue:  # with more draws
+            continue
         assert not found.verdict.startswith("miscalibrated")
         assert found.verdict is Verdict.INCONCLUSIVE
         assert [*contradictions(found)] == []
+        seen += 1
+        if seen == 2:
+            return
+    raise AssertionError(f"{seen} of 60 samples are such")
 
 
 def test_a_slice_that_is_a_group_is_told_by_the_group():
@@ -346,15 +378,18 @@ def test_a_slice_that_is_a_group_is_told_by_the_group():
     sample = it.Sample(rng.random(n) < np.clip(p + off, 0, 1), p, x)
     found = it.audit(sample, draws=79, rng=0, charts=False)
     apart = it.bias_slices(sample, draws=79, rng=0)
-    assert "region = west" in [part.rule for part in apart.confirmed]
+    (alike,) = (part for part in apart.confirmed if part.rule == "region = west")
     assert "region = west" not in [part.rule for part in found.diagnosis.slices]
     (west,) = (group for group in found.diagnosis.groups if group.name == "region = west")
-    assert found.evidence[0] == west == found.diagnosis.shown[0]
+    assert found.diagnosis.told == (west,)
+    assert [item for item in found.evidence if isinstance(item, PartBias)] == [west]
+    assert west.bias == pytest.approx(alike.bias)
     assert [item["kind"] for item in found.to_dict()["evidence"]].count("slice") == 0
     for text in (str(found), summary_markdown(found, "f"), page(found)):
         told = flat(text.replace("\N{MINUS SIGN}", "-"))
-        assert f"{west.bias:+.3f}" in told
-        assert f"{apart.confirmed[0].bias:+.3f}" not in told
+        assert f"{west.estimate:+.3f}" in told
+        assert f"{west.lower:+.3f}" in told
+        assert f"{alike.lower:+.3f}" not in told
     assert [*contradictions(found)] == []
 
 
@@ -387,15 +422,14 @@ def test_audits_without_covariates_do_not_contradict_themselves(kind):
 
 
 def test_marks_on_curves_and_maps_are_not_denied_by_the_words():
-    """A bias of few rows, which no group, slice or point shows, and two pictures do."""
-    rng = np.random.default_rng([23, 4])
-    n = 3_000
-    p = rng.beta(2, 30, n)
-    x = {"income": rng.normal(size=n)}
-    x["region"] = rng.choice(["north", "south", "west"], n, p=[0.6, 0.3, 0.1])
-    low = (x["region"] == "west") & (p < 0.05)
-    sample = it.Sample(rng.random(n) < np.where(low, p + 0.06, p), p, x)
-    found = it.audit(sample, draws=79, rng=0)
+    """A bias that no group, slice or point shows, and pictures do."""
+    made = it.audit(it.simulate.survey(700, rng=1).sample, draws=79, rng=0)
+    first, known = made.parts[0], made.diagnosis
+    quiet = replace(known, groups=None, slices=replace(known.slices, slices=()))
+    quiet = replace(quiet, bias=known.bias.implied_by(1.0))
+    parts = (replace(first, diagnosis=quiet),)
+    judged = judge(made.test, parts, made.missed, (), alpha=ALPHA, tolerance=0.05)
+    found = replace(made, parts=parts, judgement=judged)
     assert not found.diagnosis.shown
     assert not found.diagnosis.bias.flagged.any()
     assert marked_charts(found.to_dict())

@@ -236,7 +236,6 @@ FREE = [
     *(("test", "kernel", side) for side in ("prob", "x")),
     *(("parts", 0, "diagnosis", "local_bias", "kernel", side) for side in ("prob", "x")),
     ("test", "dictionary"),
-    ("evidence", 0, "coordinates"),
 ]
 # Entries that came while the number stayed: files without them keep to the form.
 ADDED: list[tuple] = []

@@ -49,7 +49,7 @@ def test_marks_and_intervals_agree(seed):
         groups = it.bias_groups(sample, "a", "b", simultaneous=simultaneous, **settings)
         assert parts_agree(groups)
         assert all(group.unadjusted_pvalue <= group.pvalue for group in groups)
-    slices = it.bias_slices(sample, min_rows=5, **settings)
+    slices = it.bias_slices(sample, **settings)
     assert parts_agree(slices)
     assert {part.rule for part in slices.confirmed} == {
         part.rule for part in slices if part.at_least != 0

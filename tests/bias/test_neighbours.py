@@ -5,7 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
-from itrust.bias import Neighbours, neighbour_kernel, roundest
+from itrust.bias import Neighbours, neighbour_kernel
 from itrust.data import Points
 from itrust.kernels import RBF, Constant, Delta, Laplace, Linear, LocalKernel, Scale
 
@@ -123,11 +123,3 @@ def test_a_cut_outside_0_to_1_is_refused(cut):
 def test_a_kernel_without_bound_is_refused():
     with pytest.raises(InputError, match="bounded kernel"):
         Neighbours(line(), LocalKernel(RBF(0.1), Linear()))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(2.3, 2.4, 2.4), (0.1204, 0.1387, 0.13), (-3.2, -2.9, -3.0), (17, 23, 20), (5.0, 5.0, 5.0)],
-)
-def test_cuts_are_round_numbers(low, high, expected):
-    assert roundest(low, high) == expected

@@ -124,7 +124,7 @@ def test_sums_beside_others_equal_plain_least_squares(made):
     s, bank = made.prepared.survey.source, made.prepared.bank
     names = [entry.name for entry in bank.entries]
     k, other = names.index("x2 alone"), names.index("x1: trend")
-    flips = module._Flips.of(made.prepared, [k, other], 99, 3)
+    flips = module._Flips.of(made.prepared, [k, other], [], 99, 3)
     features, _ = bank.features_of(k)
     own, others = flips.places(features), flips.functions_of("x1")
     w, v = s.weights_or_ones / bank.unit, s.p * (1 - s.p)
@@ -156,10 +156,10 @@ def test_flips_alone_judge_the_first_by_the_largest_of_all(made):
     s, r = made.prepared.survey.source, made.result
     hidden = {name for f in r.findings for name in f.alike}
     kept = [f for f in findings_of(made.scores) if f.pvalue <= 0.2 and f.name not in hidden]
-    kept = [f for f in kept if f.family not in JOINT_FAMILIES]
+    kept = [f for f in kept if f.family not in JOINT_FAMILIES and f.shape is not Shape.REGION]
     names = [entry.name for entry in made.prepared.bank.entries]
     numbers = [names.index(f.name) for f in kept]
-    flips = module._Flips.of(made.prepared, numbers, 99, 3)
+    flips = module._Flips.of(made.prepared, numbers, [], 99, 3)
     table = np.array([flips.log_tails(k, ()) + np.log(made.scores.weights[k]) for k in numbers])
     first = int(np.argmax(table[:, 0]))
     share = (1 + np.count_nonzero(table[:, 1:].max(axis=0) >= table[first, 0])) / 100
@@ -200,7 +200,7 @@ def test_clusters_flip_as_one():
     made = prepared_test(s, draws=59, rng=1)
     bank = made.prepared.bank
     k = [entry.name for entry in bank.entries].index("x1: trend")
-    flips = module._Flips.of(made.prepared, [k], 59, 1)
+    flips = module._Flips.of(made.prepared, [k], [], 59, 1)
     residuals = s.y - s.p
     first = np.unique(cluster, return_index=True)[1]
     drawn = nulls.Rademacher().draw(*_whole(s), range(59), 1)
@@ -258,6 +258,6 @@ def test_a_cell_that_was_told_is_taken_out_of_its_levels():
 
 
 def test_flips_do_not_depend_on_how_many_are_in_hand(made, monkeypatch):
-    whole = module._Flips.of(made.prepared, [0, 1], 99, 3).forms
+    whole = module._Flips.of(made.prepared, [0, 1], [], 99, 3).forms
     monkeypatch.setattr(module, "columns_at_once", lambda *_: 40)
-    np.testing.assert_allclose(module._Flips.of(made.prepared, [0, 1], 99, 3).forms, whole)
+    np.testing.assert_allclose(module._Flips.of(made.prepared, [0, 1], [], 99, 3).forms, whole)

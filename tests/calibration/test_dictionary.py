@@ -37,6 +37,9 @@ def test_every_family_has_its_entries():
         "race = b, urban = 0",
         "race x age",
         "age x income",
+        "income: ranges",
+        "prediction x race: regions",
+        "race x age x income: triples",
         "everything together, width x 0.5",
     ):
         assert name in d.names, name
@@ -124,7 +127,10 @@ def test_only_without_and_weighted():
     assert "race" not in d.without(covariates=["race"]).covariates
     assert "full" not in d.without(families="full").families
     heavy = d.weighted(with_prediction=5.0)
-    assert heavy.to_dict()["with prediction"]["share"] > 0.5
+    plain, heavy = (own.to_dict() for own in (d, heavy))
+    odds = [own["with prediction"]["share"] / own["linear"]["share"] for own in (plain, heavy)]
+    base = d.shares
+    assert odds == pytest.approx([base["with prediction"] / base["linear"], 5.0 / base["linear"]])
     with pytest.raises(InputError, match=r"no family 'linar'; did you mean 'linear'"):
         d.only(families=["linar"])
     with pytest.raises(InputError, match=r"no covariate 'rice'; did you mean 'race'"):
@@ -141,14 +147,16 @@ def test_numbers_with_few_values_are_checked_as_numbers_and_value_by_value():
     names = [e.name for e in it.default_dictionary(Sample(y, p, {"k": k})).entries]
     assert {"k: trend", "k = 0", "k = 1", "k = 2", "values of k alone"} <= {*names}
     said = it.default_dictionary(Sample(y, p, {"k": k}, numbers="k"))
-    parts = [e.name for e in said.entries if e.family == "parts"]
-    assert parts == ["k = 0", "k = 1", "k = 2"]
-    assert "values of k alone" not in [e.name for e in said.entries]
+    assert not {"k = 0", "values of k alone"} & {e.name for e in said.entries}
     coded = it.default_dictionary(Sample(y, p, {"k": k}, categories="k"))
     assert "k: trend" not in [e.name for e in coded.entries]
+    for source in (said, coded):  # values are regions, whatever they are called
+        (scan,) = (e for e in source.entries if e.crossed == ("k",))
+        (grid,) = make_bank([scan], Sample(y, p, {"k": k}).pilot(300), 1.0).grids
+        assert {str(where) for where in grid.a.conditions} == {"k = 0", "k = 1", "k = 2"}
     r = it.klce_test(Sample(y, p, {"k": k}, numbers="k"), said, draws=19, rng=0)
-    share = sum(f.weight for f in r.findings if f.family == "parts")
-    assert share == pytest.approx(said.to_dict()["parts"]["share"])
+    scans = [f.weight for f in r.findings if f.family == "ranges"]
+    assert scans == pytest.approx([scans[0]] * 2)  # the prediction and k
 
 
 def test_trends_within_a_group_are_uncorrelated_with_the_group():

@@ -156,7 +156,7 @@ def test_kernels_know_every_part_of_a_sorted_file():
 def test_two_categories_of_eight_levels_promise_nothing_about_their_pairs():
     """A pair with 1.6 % of 6,000 rows was off by .07, and .05 was said to have been seen."""
     sample = two_categories(6_000, 8)
-    setting = setting_of(sample, draws=39)
+    setting = setting_of(sample)
     pairs = list(setting.pairs())
     for pair in pairs:  # rows count as in the whole, not as among those that stand for it
         inside = pair.times * pair.rows.size / setting.pilot.p.size

@@ -16,7 +16,7 @@ def check(*given, **settings):
 
 
 def test_an_audit_is_told_in_a_line():
-    line = f"{NEWEST.name}: itrust-audit/5 of itrust 0.1.0.dev0, 240 rows, miscalibrated"
+    line = f"{NEWEST.name}: itrust-audit/5 of itrust 0.1.0, 240 rows, miscalibrated"
     code, out, err = check(NEWEST.name, cwd=SAVED)
     assert (code, err) == (0, "")
     assert out.startswith(line)

@@ -31,7 +31,7 @@ def told(tmp_path_factory):
 def test_demo_tells_a_miscalibrated_model_from_a_calibrated_one(told):
     out, asked, _ = told
     assert [more["charts"] for more in asked] == [False]  # no page, no charts
-    assert "p 0.001 (exact): miscalibrated" in out
+    assert "p 0.0001 (exact): miscalibrated" in out
     for name in ("overall", "a good model"):  # where nothing is to be found
         assert float(re.search(rf"{name} +p ([\d.]+)", out)[1]) > 0.05
     assert "with labels: biased" in " ".join(out.split())

@@ -190,7 +190,8 @@ def test_a_cluster_gives_the_test_of_several_classes_in_memory(
     many = it.klce_test(rows, draws=39, rng=4, engine=Dask(client))
     assert many.pvalue == one.pvalue == 1 / 40
     assert many.statistic == pytest.approx(one.statistic, rel=1e-9)
-    np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-9)
+    # Weighted sums over cells are in single precision, in another order.
+    np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-4)
     assert "Dask partitions" in many.engine
     assert (many.n, many.impossible, many.notes) == (one.n, one.impossible, one.notes)
     for own, other in zip(

@@ -29,7 +29,8 @@ def town():
 def scan(tmp_path):
     rng = np.random.default_rng(0)
     p = rng.uniform(size=5_000)
-    rows = pa.table({"y": rng.random(5_000) < p, "p": p, "a": rng.normal(size=5_000)})
+    y = rng.random(5_000) < np.sqrt(p)  # so that there is something to tell
+    rows = pa.table({"y": y, "p": p, "a": rng.normal(size=5_000)})
     pq.write_table(rows, tmp_path / "a.parquet", row_group_size=700)
     return it.scan(tmp_path / "a.parquet", label="y", prob="p", on="a")
 

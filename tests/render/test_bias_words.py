@@ -27,7 +27,7 @@ def results(sample) -> dict[str, object]:
     few, rest = sample.split([0.5, 0.5], rng=0)
     x = {c.name: [c.cell(k) for k in range(rest.n)] for c in rest.columns}
     estimate = task.estimate(it.Population(rest.p, x), few)
-    groups, slices = bias.groups(EVIL), bias.slices(min_rows=20)
+    groups, slices = bias.groups(EVIL), bias.slices()
     return {
         "bias": bias,
         "groups": groups,

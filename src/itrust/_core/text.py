@@ -153,7 +153,7 @@ def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[s
     """Break a text into lines of at most `width` characters."""
     return textwrap.wrap(
         printable(text, lines=False),
-        max(width, 20),
+        max(width, 14),
         initial_indent=indent,
         subsequent_indent=indent + deeper,
         break_on_hyphens=False,

@@ -45,7 +45,6 @@ from itrust.auditing.verdict import Evidence as Evidence
 from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
 from itrust.auditing.verdict import Judgement as Judgement
 from itrust.auditing.verdict import Overlooked as Overlooked
-from itrust.auditing.verdict import PointBias as PointBias
 from itrust.auditing.verdict import Verdict as Verdict
 from itrust.auditing.verdict import tone_of as tone_of
 

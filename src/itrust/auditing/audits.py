@@ -34,6 +34,7 @@ from itrust.auditing.measuring import (
     measured_by_design,
     measured_classes,
     measured_together,
+    unsettled,
 )
 from itrust.auditing.overturning import Overturning, overturning_of
 from itrust.auditing.pairs import ClassMatrix
@@ -45,13 +46,11 @@ from itrust.auditing.verdict import (
     ClassEvidence,
     Evidence,
     Judgement,
-    PointBias,
     Verdict,
     judge,
     telling,
 )
 from itrust.balance import Resemblance
-from itrust.bias import PartBias
 from itrust.calibration import (
     Autocorrelation,
     Validation,
@@ -171,7 +170,7 @@ class Audit(Result):
 
     @property
     def rows_at_hand(self) -> int:
-        """Rows that slices were searched in, and that what needs rows in memory was made from."""
+        """Rows that what needs rows in memory was made from."""
         return self.parts[0].diagnosis.bias.sample.n
 
     @property
@@ -375,22 +374,18 @@ class Audit(Result):
 
         name, own = (item.name, item.item) if isinstance(item, ClassEvidence) else (None, item)
         return {
-            **_values(own, self.tolerance),
+            **(own.to_dict() if hasattr(own, "to_dict") else vars(own)),
             "kind": KINDS[type(own)],
-            "text": evidence_words(item, self.tolerance),
+            "text": evidence_words(item),
             "class": None if name is None else str(name),
         }
 
     def _part_facts(self, part: OutcomePart) -> dict[str, Any]:
-        """One outcome, with the estimates of groups and slices at the tolerance of the audit."""
+        """One outcome."""
         test, found = part.test, part.diagnosis.to_dict()
         if self.withheld is not None:
             local = found["local_bias"]
             found["local_bias"] = local | {n: local[n] and short(local[n], 2) for n in EXTREMES}
-        for name in ("groups", "slices"):
-            table = getattr(part.diagnosis, name)
-            if table is not None:
-                found[name] = {**found[name], name: [_values(p, self.tolerance) for p in table]}
         return {
             "name": str(part.name),
             "rows": part.rows,
@@ -399,6 +394,7 @@ class Audit(Result):
             "mean": part.mean,
             "ece": part.ece,
             "curve": vars(part.curve),
+            "slope": part.slope,
             "findings": [str(finding) for finding in test.evidence(self.alpha)],
             "diagnosis": found,
             "charts": part.charts and {**_bars(part), **part.charts.to_dict()},
@@ -483,24 +479,6 @@ def _table_row(part: str, item: Any) -> dict[str, Any]:
     return {**facts, "part": part, "name": name, "value": item.bias, "text": text}
 
 
-def _values(item: Any, tolerance: float) -> dict[str, Any]:
-    """The values of a piece of evidence, by name; of a part the estimate at this tolerance."""
-    if isinstance(item, PartBias):
-        return {**item.to_dict(), "estimate": item.estimate(tolerance)}
-    if hasattr(item, "to_dict"):
-        return dict(item.to_dict())
-    found = dict(vars(item))
-    if isinstance(item, PointBias):
-        found["at_least"] = item.at_least
-    if "coordinates" in found:
-        plain_kinds = str | int | float | bool | None
-        found["coordinates"] = {
-            name: value if isinstance(value, plain_kinds) else shown
-            for name, value, shown, _ in item.coordinates
-        }
-    return found
-
-
 def audit(
     sample: Any,
     X: object = None,
@@ -573,7 +551,9 @@ def audit(
         The size of local bias that would matter. Tasks carry their own, in their own unit:
         `tasks.mean("age").matters_at(1.0)`.
     draws : int
-        Number of redraws of the labels; the smallest p-value is 1 / (draws + 1).
+        Number of redraws of the labels; the smallest p-value is 1 / (draws + 1). Where that leaves
+        the verdict to chance (a p-value near `alpha`, a bias near `tolerance`), ten times as many
+        are made, up to 9,999.
     rng : int, Generator or None
         Seed; None takes a new one, which the result names.
     engine : "auto" or an engine
@@ -650,14 +630,20 @@ def audit(
         if graded is not None:
             refuse_many_grades(np.unique(rows.column(graded).values).size)
         judged = rows if tuple(names) == rows.names else rows.only(*names)
-        if rows.several:
-            found = measured_classes(rows, judged, wanted, settings, begin)
-        elif extract is None:
-            found = measured_by_design(rows, judged, wanted, settings, chosen, begin)
-        else:
+
+        def measured(settings: AuditDraws) -> dict[str, Any]:
+            if rows.several:
+                return measured_classes(rows, judged, wanted, settings, begin)
+            if extract is None:
+                return measured_by_design(rows, judged, wanted, settings, chosen, begin)
             who = chosen.in_memory if extract.is_all else chosen
-            extract = extract.some.extract() if extract.is_all else extract
-            found = measured_together(extract, names, wanted, settings, who, begin)
+            own = extract.some.extract() if extract.is_all else extract
+            return measured_together(own, names, wanted, settings, who, begin)
+
+        found = measured(settings)
+        while (more := settings.raised(found["n"])) and unsettled(found, settings, tolerance):
+            settings = more
+            found = measured(settings)
         told = tuple(covered(result, names) for result in found["tasks"])
         test, parts, n = found["test"], found["parts"], found["n"]
         refuted = test.refutes(alpha)
@@ -709,7 +695,7 @@ def audit(
         autocorrelation={} if rows.several else _in_time(judged),
         validation=found["validation"],
         **limits,
-        draws=draws,
+        draws=settings.draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
         rows_left_out=left_out,

@@ -41,7 +41,7 @@ from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 # What bounds cost and size of the charts, whatever the number of rows and covariates.
 MAX_ROWS = 20_000
 MAX_AXES, MAX_SPLITS, MAX_GROUPS, MAX_MAPS = 6, 4, 12, 8
-POINTS, SIDE, BARS, DRAWS = 40, 26, 40, 199
+POINTS, SIDE, BARS, DRAWS = 40, 18, 40, 199
 COLUMNS, NICE = 24, (1, 2, 5, 10)  # bars of predictions, about; steps between their ends
 BINS, ROWS_OF_BIN = 10, 40  # of the reliability in a group: most bins, fewest rows of each, about
 DIGITS = 5

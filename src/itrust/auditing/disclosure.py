@@ -23,18 +23,15 @@ from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
 from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
 from itrust.auditing.verdict import (
     ClassEvidence,
-    Coordinate,
     ImpossibleLabels,
     Overlooked,
-    PointBias,
 )
 from itrust.balance import Resemblance
-from itrust.bias import LocalBias, PartBias, Slice
+from itrust.bias import GroupBias, LocalBias, PartBias
 from itrust.data import (
     LABELS,
     PREDICTION,
     PREDICTIONS,
-    Between,
     Cell,
     CellKeys,
     Compared,
@@ -44,7 +41,6 @@ from itrust.data import (
     Points,
     Predicate,
     Rows,
-    same_side,
     short,
     short_pvalue,
 )
@@ -253,17 +249,13 @@ class _Walk:
 
     @_shown.register(PartBias)
     def _(self, own: PartBias) -> Any:
-        rows = own.judged_on if isinstance(own, Slice) else own.rows
-        if self.few(own.where, own.rows) or rows < self.least:
+        if self.few(own.where, own.rows):
             return HIDDEN
-        whole = self.cell(own.where, own.rows)
-        cell, ratio = replace(whole, rows=rows), whole.count / whole.rows
-        changes: dict[str, Any] = {"rows": whole.count, "share": min(own.share * ratio, 1.0)}
-        if isinstance(own, Slice):
-            changes["judged_on"] = cell.count
-            changes["found_bias"] = own.found_bias + cell.moved("search")
-        else:
-            changes["size"] = own.size * ratio  # type: ignore[attr-defined]
+        cell = self.cell(own.where, own.rows)
+        ratio = cell.count / cell.rows
+        changes: dict[str, Any] = {"rows": cell.count, "share": min(own.share * ratio, 1.0)}
+        if isinstance(own, GroupBias):
+            changes["size"] = own.size * ratio
         return replace(
             own,
             **changes,
@@ -483,39 +475,6 @@ class _Walk:
             return HIDDEN
         return replace(own, item=item)
 
-    @_shown.register(PointBias)
-    def _(self, own: PointBias) -> Any:
-        if own.neighbours < self.least:
-            return HIDDEN
-        cell = self.set_of(own.neighbours, own.prediction, own.lower, self.outcome)
-        exact = own.at_least if own.bias is None else own.bias, own.lower, own.upper
-        moved = exact[0] + cell.moved("bias")
-        lower, upper = cell.interval(exact, moved, marks=[self.audit.tolerance])
-        named = (self._coordinate(part) for part in own.coordinates)
-        return replace(
-            own,
-            coordinates=tuple(part for part in named if part is not None),
-            prediction=short(own.prediction, 2),
-            lower=lower,
-            upper=upper,
-            neighbours=float(cell.count),
-            bias=None if own.bias is None else same_side(own.bias, moved, [0.0]),
-        )
-
-    def _coordinate(self, own: Coordinate) -> Coordinate | None:
-        """A number of one row, told in about twenty steps; a level, if enough rows have it."""
-        name, exact, _, where = own
-        column = self.audit.sample.column(name)
-        if column.kind not in ("number", "date") or exact is None:
-            return None if self.few(where) else own
-        value = float(column.values[np.argmax(self.inside(where))])
-        low, high = np.nanquantile(column.values, ENDS)
-        step = charts.nice_step(float(high - low) / STEPS or 1.0)
-        about = float(f"{round(value / step) * step:.12g}")
-        shown = column.shown(about, 4)
-        where = Between(name, about - step / 2, about + step / 2, f"about {shown}", column.kind)
-        return name, about if isinstance(exact, float | int) else shown, shown, where
-
     @_shown.register(calibration.ValidationStatistic)
     def _(self, own: calibration.ValidationStatistic) -> Any:
         if own.value is None:
@@ -525,7 +484,7 @@ class _Walk:
         if own.lower is not None and own.upper is not None:
             exact = own.value, own.lower, own.upper
             told = self.everyone.interval(exact, value, marks=[1.0], what=own.name)
-            ends = dict(zip(ends, map(short, told), strict=True))
+            ends = {name: _short_beside(end, 1.0) for name, end in zip(ends, told, strict=True)}
         pvalues = {name: self.chance(getattr(own, name)) for name in ("pvalue", "exact_pvalue")}
         return replace(own, value=value, **ends, **pvalues)
 
@@ -663,6 +622,13 @@ class _Walk:
 POINTWISE = frozenset(
     {"bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue"}
 )
+
+
+def _short_beside(value: float, mark: float) -> float:
+    """A number with few digits, on the same side of a mark."""
+    return next(
+        (told for told in (short(value, digits) for digits in range(3, 9)) if told != mark), value
+    )
 
 
 def _told_of(model: ModelReport, own: Difference) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import Begin, progress_bar, smallest_tickets, tickets
+from itrust._core import Begin, progress_bar
 from itrust.auditing.charts import HistogramChart
 from itrust.auditing.pairs import ClassMatrix, class_matrix, pair_groups
 from itrust.auditing.parts import (
@@ -35,25 +35,36 @@ from itrust.auditing.parts import (
     adjusted,
     multiplied,
 )
-from itrust.auditing.sums import SummingPart, overall_of, overall_sums, partition_of, validation_of
+from itrust.auditing.sums import (
+    SummingPart,
+    overall_of,
+    overall_sums,
+    partition_of,
+    tallied_of,
+    validation_of,
+)
+from itrust.auditing.verdict import NEARLY_ALL, share_within
 from itrust.bias import (
     MAX_GROUPS,
+    GroupBias,
     GroupTable,
     PlacesPart,
     Question,
     Redraws,
     group_plan,
     local_plan,
-    slice_plan,
     slices_of,
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
     CalibrationResult,
+    ClassResult,
     MulticlassResult,
     PreparedTest,
+    Scores,
     class_losses,
     detectable_by,
+    intercept_and_slope,
     mean_loss,
     multiclass_test,
     null_warnings,
@@ -63,6 +74,7 @@ from itrust.calibration import (
     scores,
     student_quantile,
     top_label,
+    validation,
 )
 from itrust.data import (
     MAX_VALUES,
@@ -78,12 +90,14 @@ from itrust.nulls import Bernoulli, Hoeffding
 from itrust.tasks import Task, TaskResult, evaluate_tasks, prevalence, task_part
 from itrust.terms import CLASS_GROUP_LEVELS, GROUP_LEVELS
 
-HALVES = 2  # of the rows, in the search for slices
 MOST_POINTS = 6_000  # of local bias, all classes together
 FEWEST_POINTS = 100  # of a class
-POINTS = 600  # of a class at most
+POINTS = 600  # of an outcome at most
 SMALL_SHARE = 0.05  # of the rows: groups below make no headline
 POWER = 0.8
+MOST_DRAWS = 9_999
+MOST_REDRAWN = 2e9  # labels, beyond which no more draws are made
+NEAR, EDGE = 3.0, 0.02  # standard errors of draws, and share of points, that may go either way
 
 
 @dataclass(frozen=True)
@@ -104,8 +118,29 @@ class AuditDraws:
 
     @property
     def draws_of_one(self) -> int:
-        """As many as a share of alpha needs in each half of the rows."""
-        return max(self.draws, math.ceil(HALVES / self.share) - 1)
+        """As many as a share of alpha needs."""
+        return max(self.draws, math.ceil(1 / self.share) - 1)
+
+    def raised(self, n: int) -> AuditDraws | None:
+        """Ten times as many draws; None where these are enough, or rows too many."""
+        draws = min(10 * (self.draws + 1) - 1, MOST_DRAWS)
+        if draws <= self.draws or float(n) * draws > MOST_REDRAWN:
+            return None
+        return replace(self, draws=draws)
+
+
+def unsettled(found: Mapping[str, Any], settings: AuditDraws, tolerance: float) -> bool:
+    """Whether other draws could give another verdict."""
+    alpha, near = settings.alpha, NEAR / math.sqrt(1 + settings.draws)
+    pvalue = found["test"].pvalue
+    if abs(pvalue - alpha) <= near * math.sqrt(alpha * (1 - alpha)):
+        return True
+    share = min(share_within(own.diagnosis.bias, tolerance) for own in found["parts"])
+    if abs(found["missed"].shift - tolerance) <= near * tolerance or abs(share - NEARLY_ALL) < EDGE:
+        return True
+    shown = [part for own in found["parts"] for part in own.diagnosis.shown]
+    top = max(shown, key=lambda part: abs(part.at_least), default=None)
+    return top is not None and abs(abs(top.at_least) - tolerance) <= near * top.stderr
 
 
 def measured_together(
@@ -128,16 +163,15 @@ def measured_together(
     warnings = null_warnings(judged.some, null, judged.runs)
     alone = planned_test(engine, engine.survey_of(bare), null, draws)
     given = planned_test(engine, engine.survey_of(judged), null, draws) if names else alone
-    local = local_plan(redraws["judged"])
+    local = local_plan(redraws["judged"], every=POINTS)
     few = [name for name in names if _is_grouped(judged, name)]
     groups = None
     if few:
         groups = _groups_planned(redraws["judged"], few)
-    slices = None if extract.is_all else slice_plan(redraws["judged"])
-    sets = [plan.places for plan in (local, groups, slices) if plan is not None]
+    sets = [plan.places for plan in (local, groups) if plan is not None]
     numbers = task_part(redraws["all"], [prevalence(), *tasks])
     (bars, contribution), cuts = overall_sums(bare), None
-    if settings.validation and not extract.is_all:
+    if not extract.is_all:
         cuts = partition_of(bare.some, settings)
     parts: list[Any] = [
         SummingPart(contribution, survey.unit),
@@ -152,10 +186,7 @@ def measured_together(
         found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
     begin("findings")
-    validation = None
-    if settings.validation:
-        tally = None if cuts is None else scored.pop(0)
-        validation = validation_of(bare.some if cuts else extract.some, settings, cuts, tally)
+    tallied = tallied_of(bare.some if cuts else extract.some, settings, cuts, scored)
     of_alone = result_of_laws(alone, scored[:1], seed, some=bare.some)
     made = of_alone
     if names:
@@ -166,33 +197,41 @@ def measured_together(
     at_places = iter(averages)
     bias = local.finished(next(at_places))
     table = None if groups is None else groups.finished(next(at_places))
-    if slices is None:
-        parts_found = slices_of(redraws["judged"])
-    else:
-        parts_found = slices.finished(next(at_places))
+    slices = slices_of(redraws["judged"], scored[-1:], _shown_in(table))
     families = [slice(0, 1), slice(1, None)] if tasks else [slice(0, 1)]
     rate, *results = numbers.results(drawn, families)
     overall = overall_of(sums, MeanBias.of(rate), of_alone.result, made.result)
-    diagnosis = Diagnosis.of(bias, table, parts_found)
+    diagnosis = Diagnosis.of(bias, table, slices, made.result)
     rows = int(extract.census.labels[1])
     return {
         "test": made.result,
-        "parts": _of_one(extract.some, rows, made.result, overall, diagnosis),
+        "parts": _of_one(extract.some, rows, made.result, overall, tallied, diagnosis),
         "overall": overall,
         "missed": missed,
         "tasks": results,
         "n": extract.n,
         "histogram": HistogramChart.of_counts(bars, sums.counts),
-        "validation": validation,
+        "validation": validation_of(tallied, settings, bare.some.folds),
     }
 
 
+def _shown_in(table: GroupTable | None) -> list[GroupBias]:
+    """Groups whose interval excludes 0."""
+    return [] if table is None else [own for own in table.groups if own.pvalue <= table.alpha]
+
+
 def _of_one(
-    rows: Sample, positives: int, test: CalibrationResult, overall: Overall, diagnosis: Diagnosis
+    rows: Sample,
+    positives: int,
+    test: CalibrationResult,
+    overall: Overall,
+    tallied: validation.Tallied,
+    diagnosis: Diagnosis,
 ) -> tuple[OutcomePart]:
     """What was found about one outcome."""
     name, mean, curve = rows.values[1], overall.mean, overall.curve
-    return (OutcomePart(name, positives, test, mean, overall.ece, curve, diagnosis),)
+    _, slope = intercept_and_slope(tallied, 1 - diagnosis.slices.alpha)
+    return (OutcomePart(name, positives, test, mean, overall.ece, curve, slope, diagnosis),)
 
 
 def measured_by_design(
@@ -224,18 +263,19 @@ def measured_by_design(
     begin("missed")
     missed = _missed(judged, made, settings.alpha)
     begin("parts")
-    diagnosis = _diagnosis(judged, settings)
+    tallied = tallied_of(sample, settings)
+    diagnosis = _diagnosis(judged, settings, made.result, made.scores)
     if tasks:
         begin("tasks")
     return {
         "test": made.result,
-        "parts": _of_one(sample, int(sample.y.sum()), made.result, overall, diagnosis),
+        "parts": _of_one(sample, int(sample.y.sum()), made.result, overall, tallied, diagnosis),
         "overall": overall,
         "missed": missed,
         "tasks": evaluate_tasks(sample, tasks, alpha=settings.alpha, **drawing),
         "n": sample.n,
         "histogram": HistogramChart.of(sample.p),
-        "validation": validation_of(sample, settings) if settings.validation else None,
+        "validation": validation_of(tallied, settings, sample.folds),
     }
 
 
@@ -349,7 +389,8 @@ def _class_parts(
             mean=_mean(own, settings),
             ece=scores.ece(own),
             curve=scores.reliability_curve(own, scores.EqualMass(10)),
-            diagnosis=_diagnosis(own, settings),
+            slope=intercept_and_slope(tallied_of(own, settings), 1 - settings.share)[1],
+            diagnosis=_diagnosis(own, settings, test.classes[k]),
         )
 
     return tuple(in_threads(measured, range(len(binary))))
@@ -369,23 +410,24 @@ def _mean(sample: Sample, settings: AuditDraws) -> MeanBias:
     return replace(found, pvalue=pvalue, alpha=settings.alpha)
 
 
-def _diagnosis(sample: Sample, settings: AuditDraws) -> Diagnosis:
+def _diagnosis(
+    sample: Sample,
+    settings: AuditDraws,
+    test: CalibrationResult | ClassResult,
+    made: Scores | None = None,
+) -> Diagnosis:
     """Local bias, groups and slices of one outcome, with its share of alpha."""
     several = settings.outcomes > 1
     redraws = Redraws.of(
         sample, alpha=settings.share, draws=settings.draws_of_one, rng=settings.seed
     )
-    points = None
-    if several:
-        most = min(POINTS, max(FEWEST_POINTS, MOST_POINTS // settings.outcomes))
-        points = redraws.sample
-        if points.n > most:
-            points = points.take(np.sort(smallest_tickets(tickets(0, points.n), most)))
-    bias = local_plan(redraws, points).made()
+    most = min(POINTS, max(FEWEST_POINTS, MOST_POINTS // settings.outcomes))
+    bias = local_plan(redraws, every=most).made()
     names = [column.name for column in sample.columns if several or _has_groups(column)]
     levels = CLASS_GROUP_LEVELS if several else GROUP_LEVELS
     groups = _groups_planned(redraws, names, levels).made() if names else None
-    found = Diagnosis.of(bias, groups, slices_of(redraws))
+    slices = slices_of(redraws, None if made is None else [made], _shown_in(groups))
+    found = Diagnosis.of(bias, groups, slices, test)
     return multiplied(found, settings.outcomes, settings.alpha) if several else found
 
 

@@ -16,6 +16,7 @@ from itrust.calibration import (
     ClassResult,
     Detectable,
     ReliabilityCurve,
+    ValidationStatistic,
 )
 from itrust.data import Predicate
 from itrust.tasks import TaskResult
@@ -179,6 +180,8 @@ class OutcomePart:
         Calibration error over ten bins.
     curve : ReliabilityCurve
         Observed rate against prediction in ten bins of equal weight.
+    slope : ValidationStatistic
+        Of the prediction on the scale of logits: below 1 where probabilities are too extreme.
     diagnosis : Diagnosis
         Where, for whom and by how much: local bias, groups and slices.
     charts : Charts or None
@@ -191,8 +194,15 @@ class OutcomePart:
     mean: MeanBias
     ece: float
     curve: ReliabilityCurve
+    slope: ValidationStatistic
     diagnosis: Diagnosis
     charts: Charts | None = None
+
+    @property
+    def slope_is_shown(self) -> bool:
+        """Whether the slope of the prediction is shown not to be 1."""
+        lower, upper = self.slope.lower, self.slope.upper
+        return lower is not None and upper is not None and not lower <= 1 <= upper
 
     def __repr__(self) -> str:
         bias = "withheld" if self.rows is None else signed(self.mean.bias)
@@ -293,8 +303,7 @@ class Diagnosis(WithFacts):
     groups : GroupTable or None
         Every category, and every number with few values, by itself; None without any.
     slices : SliceTable
-        Readable rules, found on one half of the rows and judged on the other; without those that
-        hold the same rows as a group, which has numbers from all of these.
+        Regions that stand out, without those that hold the same rows as a group.
     """
 
     bias: LocalBias
@@ -302,11 +311,17 @@ class Diagnosis(WithFacts):
     slices: SliceTable
 
     @classmethod
-    def of(cls, bias: LocalBias, groups: GroupTable | None, slices: SliceTable) -> Diagnosis:
+    def of(
+        cls,
+        bias: LocalBias,
+        groups: GroupTable | None,
+        slices: SliceTable,
+        test: CalibrationResult | ClassResult,
+    ) -> Diagnosis:
         """Put the parts together, so that no rows are told twice.
 
-        A slice that holds the same rows as a group asks the same question of half as many labels,
-        so the group answers it.
+        A slice that holds the same rows as a group asks the same question among more others, so
+        the group answers it. Local bias is one closed test with that of calibration.
 
         Parameters
         ----------
@@ -316,6 +331,8 @@ class Diagnosis(WithFacts):
             Of the same rows.
         slices : SliceTable
             Of the same rows.
+        test : CalibrationResult or ClassResult
+            Of the same rows.
 
         Returns
         -------
@@ -324,9 +341,17 @@ class Diagnosis(WithFacts):
         """
         points = bias.sample.points
         held = {part.rows for part in slices}
-        known = {group.where.rows(points).tobytes() for group in groups or () if group.rows in held}
-        told = tuple(part for part in slices if part.where.rows(points).tobytes() not in known)
-        return cls(bias, groups, replace(slices, slices=told))
+        known = {
+            group.where.rows(points).tobytes(): group.where
+            for group in groups or ()
+            if group.rows in held
+        }
+        same = {part.where: known.get(part.where.rows(points).tobytes()) for part in slices}
+        told = tuple(part for part in slices if same[part.where] is None)
+        order = tuple(dict.fromkeys(same.get(where) or where for where in slices.order))
+        if not math.isnan(test.pvalue):
+            bias = bias.implied_by(test.pvalue)
+        return cls(bias, groups, replace(slices, slices=told, order=order))
 
     @property
     def shown_groups(self) -> tuple[GroupBias, ...]:
@@ -341,6 +366,12 @@ class Diagnosis(WithFacts):
         """Groups whose interval excludes 0 and confirmed slices, the largest shown bias first."""
         parts: list[PartBias] = [*self.shown_groups, *self.slices.confirmed]
         return tuple(sorted(parts, key=lambda part: -abs(part.at_least)))
+
+    @property
+    def told(self) -> tuple[PartBias, ...]:
+        """Those that plainer ones do not explain, in the order of telling."""
+        shown = {part.where: part for part in self.shown}
+        return tuple(shown[where] for where in self.slices.order if where in shown)
 
     def _facts(self) -> dict[str, Any]:
         return {"local_bias": self.bias, "groups": self.groups, "slices": self.slices}

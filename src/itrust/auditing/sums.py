@@ -100,14 +100,22 @@ def partition_of(some: Sample, settings: Any) -> validation.Partition:
     return validation.Partition.of(some, settings.grades)
 
 
-def validation_of(
+def tallied_of(
     some: Sample,
     settings: Any,
     partition: validation.Partition | None = None,
-    sums: validation.TallySums | None = None,
-) -> Validation:
-    """Make what validators print of rows at hand, or of sums over more rows by a partition."""
+    sums: list[Any] | None = None,
+) -> validation.Tallied:
+    """Sums by cells of the prediction: of rows at hand, or the first of what a pass has found."""
     cuts = partition or partition_of(some, settings)
-    tallied = validation.tallied(some, cuts) if sums is None else sums.tallied(cuts)
-    alpha, draws, seed = settings.alpha, settings.draws, settings.seed
-    return validation.validated(tallied, 1 - alpha, draws, seed, some.folds)
+    if partition is None or sums is None:
+        return validation.tallied(some, cuts)
+    made: validation.TallySums = sums.pop(0)
+    return made.tallied(cuts)
+
+
+def validation_of(tallied: validation.Tallied, settings: Any, folds: int) -> Validation | None:
+    """Make what validators print, where it was asked for."""
+    if not settings.validation:
+        return None
+    return validation.validated(tallied, 1 - settings.alpha, settings.draws, settings.seed, folds)

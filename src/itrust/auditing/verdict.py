@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -17,10 +17,6 @@ from itrust.bias import (
     LocalBias,
     PartBias,
     Slice,
-    beyond,
-    measured_places,
-    most_rows,
-    near_end,
 )
 from itrust.calibration import (
     JOINT_FAMILIES,
@@ -33,12 +29,12 @@ from itrust.calibration import (
     Refusal,
     RegionPower,
     TakenFor,
+    ValidationStatistic,
 )
-from itrust.data import PREDICTION, Missing, Predicate, level_of
+from itrust.data import PREDICTION, Predicate
 from itrust.tasks import TaskResult
 
 NEARLY_ALL = 0.95  # share of points whose band lies within the tolerance, to say that all is
-MAX_COORDINATES = 4  # covariates that describe a point
 RARE = 0.01  # classes below this rate do not say what a large tolerance is
 MAX_FINDINGS = 3  # of the test, of one of several classes, among the evidence
 
@@ -120,50 +116,6 @@ class ImpossibleLabels:
     count: int
 
 
-# A covariate of a point: its name, its value for programs and for people, the rows that share it.
-Coordinate: TypeAlias = tuple[str, Any, str, Predicate]
-
-
-@dataclass(frozen=True)
-class PointBias:
-    """The local bias at one point."""
-
-    coordinates: tuple[Coordinate, ...]
-    prediction: float
-    lower: float
-    upper: float
-    neighbours: float
-    bias: float | None = None
-
-    @property
-    def at_least(self) -> float:
-        """The end of the band next to 0, with its sign."""
-        return near_end(self.lower, self.upper)
-
-    @classmethod
-    def of(cls, bias: LocalBias, k: int, first: Sequence[str] = ()) -> PointBias:
-        """Take the k-th point of a local bias, with the band from all rows.
-
-        Covariates that are named `first` describe it before others.
-        """
-        named = {name: place for place, name in enumerate(first)}
-        columns = sorted(bias.points.columns, key=lambda own: named.get(own.name, len(named)))
-        coordinates = []
-        for column in columns[:MAX_COORDINATES]:
-            cell = column.cell(k)
-            shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
-            text = "missing" if cell is None else shown
-            where = Missing(column.name) if cell is None else level_of(column, column.values[k])
-            coordinates.append((column.name, cell, text, where))
-        return cls(
-            tuple(coordinates),
-            float(bias.points.p[k]),
-            float(bias.band.lower[k]),
-            float(bias.band.upper[k]),
-            float(bias.size[k]),
-        )
-
-
 @dataclass(frozen=True)
 class ClassEvidence:
     """What shows a bias of one of several classes.
@@ -173,22 +125,28 @@ class ClassEvidence:
     name : object
         The class; None for all classes together.
     item : object
-        A group or slice, the mean, a point, a finding of the test, or a pair of classes of which
+        The mean, the slope, a group or slice, a finding of the test, or a pair of classes of which
         one is taken for the other.
     """
 
     name: Any
-    item: PartBias | PointBias | MeanBias | Finding | TakenFor
+    item: PartBias | MeanBias | ValidationStatistic | Finding | TakenFor
 
 
 Evidence: TypeAlias = (
-    PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels | ClassEvidence
+    PartBias
+    | MeanBias
+    | ValidationStatistic
+    | TaskResult
+    | Finding
+    | ImpossibleLabels
+    | ClassEvidence
 )
 KINDS: dict[type, str] = {
     Slice: "slice",
     GroupBias: "group",
     MeanBias: "overall",
-    PointBias: "point",
+    ValidationStatistic: "slope",
     TaskResult: "task",
     Finding: "finding",
     ImpossibleLabels: "impossible labels",
@@ -222,11 +180,10 @@ class Judgement:
     verdict : Verdict
         What the audit comes to.
     evidence : tuple
-        Where calibration is refuted, what carries that, the strongest first: impossible labels,
-        then groups and slices, the mean and points with a bias of at least the tolerance (or,
-        without any of these, groups and slices with a smaller one), then findings of the test.
-        Where it is not, whatever shows a bias by itself all the same: numbers, groups and slices,
-        the mean, a point.
+        Where calibration is refuted, what carries that, from plain to fine: impossible labels,
+        the mean, the slope of the prediction, groups and slices of one covariate, slices of several
+        that these do not explain, then findings of the test. Where it is not, whatever shows a
+        bias by itself all the same: numbers, groups and slices, the mean.
     names : tuple of str
         Covariates that the probabilities were judged on.
     pvalue : float
@@ -244,7 +201,7 @@ class Judgement:
         What would be likely to be missed, where calibration is not refuted; None if not known.
     is_attributed : bool
         Whether anything tells what carries the bias; False where calibration is refuted, but no
-        check, slice or point holds by itself.
+        check or slice holds by itself.
     is_contrary : bool
         Whether something shows a bias by itself although the test does not reject; also where
         disclosure control withholds it.
@@ -309,7 +266,7 @@ def judge(
     rates = [min(part.mean.predicted, 1 - part.mean.predicted) for part in parts]
     if several:  # a tolerance that suits a class of a few rows is out of reach for all others
         rates = [rate for rate in rates if rate >= RARE] or [RARE]
-    share = min(_share_within(part.diagnosis.bias, tolerance) for part in parts)
+    share = min(share_within(part.diagnosis.bias, tolerance) for part in parts)
     within, seen = share >= NEARLY_ALL, missed.shift <= tolerance
     common: dict[str, Any] = {
         "names": tuple(test.names),
@@ -325,35 +282,30 @@ def judge(
     refuted = test.refutes(alpha)
     shown = _largest((part, own) for part in parts for own in part.diagnosis.shown)
     means = _largest((part, part.mean) for part in parts if part.mean.is_shown)
-    first = [
-        [name for names in telling(p.test, p.diagnosis, alpha, refuted=refuted) for name in names]
-        for p in parts
-    ]
-    pairs = list(zip(parts, first, strict=True))
     large = [(p, own) for p, own in (*shown, *means) if abs(own.at_least) >= tolerance]
-    large += [(p, at) for p, names in pairs for at in _points_beyond(p, names, tolerance)]
 
     def named(found: Iterable[tuple[OutcomePart, Any]]) -> list[Evidence]:
         return [ClassEvidence(part.name, own) if several else own for part, own in found]
 
     if refuted:
         impossible = [ImpossibleLabels(test.impossible)] if test.impossible else []
-        strong = [*impossible, *named(large)]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
-        findings = named(_findings(parts, alpha))
-        evidence = [*(strong or named(shown)), *findings] or [*named(shown), *named(means)]
+        slopes = [(part, part.slope) for part in parts if part.slope_is_shown]
+        told = [(part, own) for part in parts for own in part.diagnosis.told]
+        told = _largest(told) if several else told
+        findings = _findings(parts, alpha)
+        evidence = [*impossible, *named([*means, *slopes, *(told or shown[:1]), *findings])]
         if several and not evidence:
             evidence = list(_of_several(test, alpha))
         return Judgement(
-            Verdict.MISCALIBRATED if strong else verdict,
+            Verdict.MISCALIBRATED if impossible or large else verdict,
             tuple(evidence),
             refuted=True,
             is_attributed=bool(evidence),
             **common,
         )
     biased = [task for task in tasks if task.is_shown and not task.uncovered]
-    points = [(p, at) for p, names in pairs for at in _points_shown(p, names)]
-    contrary = [*biased, *named([*shown, *means, *points])]
+    contrary = [*biased, *named([*shown, *means])]
     verdict = Verdict.INCONCLUSIVE
     if test.refused is None and missed.unknown != NO_VARIATION:
         if within:
@@ -373,7 +325,7 @@ def judge(
     )
 
 
-def _share_within(bias: LocalBias, tolerance: float) -> float:
+def share_within(bias: LocalBias, tolerance: float) -> float:
     """At which share of the points the band is known and lies within the tolerance."""
     ends = np.maximum(np.abs(bias.band.lower), np.abs(bias.band.upper))
     return float(np.mean(bias.known & (np.nan_to_num(ends, nan=np.inf) <= tolerance)))
@@ -382,30 +334,6 @@ def _share_within(bias: LocalBias, tolerance: float) -> float:
 def _largest(found: Iterable[tuple[OutcomePart, Any]]) -> list[tuple[OutcomePart, Any]]:
     """Biases of all outcomes, those of which most is shown first."""
     return sorted(found, key=lambda own: -abs(own[1].at_least))
-
-
-def _points_beyond(
-    part: OutcomePart, first: Sequence[str], tolerance: float
-) -> Iterator[PointBias]:
-    """Points with a bias of the tolerance, measured on rows that did not pick them."""
-    bias = part.diagnosis.bias
-    measured = measured_places(bias, tolerance)
-    for sign in (1, -1):
-        off = beyond(bias, sign, tolerance)
-        if sign in measured:
-            point, numbers = measured[sign]
-            yield replace(PointBias.of(bias, point, first), **numbers)
-        elif off.any():
-            yield PointBias.of(bias, most_rows(bias, off), first)
-
-
-def _points_shown(part: OutcomePart, first: Sequence[str]) -> Iterator[PointBias]:
-    """Points with a bias of any size."""
-    bias = part.diagnosis.bias
-    for sign in (1, -1):
-        off = np.asarray(bias.flagged & (sign * bias.values > 0))
-        if off.any():
-            yield PointBias.of(bias, most_rows(bias, off), first)
 
 
 def _findings(parts: Sequence[OutcomePart], alpha: float) -> list[tuple[OutcomePart, Finding]]:

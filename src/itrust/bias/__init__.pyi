@@ -25,11 +25,8 @@ from itrust.bias.groups import group_plan as group_plan
 from itrust.bias.groups import near_end as near_end
 from itrust.bias.local import MIN_NEIGHBOURS as MIN_NEIGHBOURS
 from itrust.bias.local import LocalBias as LocalBias
-from itrust.bias.local import beyond as beyond
 from itrust.bias.local import local_bias as local_bias
 from itrust.bias.local import local_plan as local_plan
-from itrust.bias.local import measured_places as measured_places
-from itrust.bias.local import most_rows as most_rows
 from itrust.bias.pictures import ALL_ROWS as ALL_ROWS
 from itrust.bias.pictures import Axis as Axis
 from itrust.bias.pictures import BiasCurve as BiasCurve
@@ -42,13 +39,9 @@ from itrust.bias.pictures import has_order as has_order
 from itrust.bias.pictures import map_plan as map_plan
 from itrust.bias.pictures import pictures_of as pictures_of
 from itrust.bias.pictures import shares_known as shares_known
-from itrust.bias.slices import Searcher as Searcher
 from itrust.bias.slices import Slice as Slice
 from itrust.bias.slices import SliceTable as SliceTable
 from itrust.bias.slices import bias_slices as bias_slices
-from itrust.bias.slices import halves_of as halves_of
-from itrust.bias.slices import roundest as roundest
-from itrust.bias.slices import slice_plan as slice_plan
 from itrust.bias.slices import slices_of as slices_of
 from itrust.bias.weights import Members as Members
 from itrust.bias.weights import Neighbours as Neighbours

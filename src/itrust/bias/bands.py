@@ -380,7 +380,7 @@ def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
     # No value leaves the null band whose p-value does not say so.
     inside = np.where(pvalues > alpha, averages.values, np.nan)
     null = Band(np.fmin(null.lower, inside), np.fmax(null.upper, inside))
-    return null, _backed(band, pvalues <= alpha), pvalues
+    return null, backed(band, pvalues <= alpha), pvalues
 
 
 def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:
@@ -390,7 +390,7 @@ def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatAr
     return np.where(symmetric, 0.0, largest)
 
 
-def _backed(band: Band, backed: BoolArray) -> Band:
+def backed(band: Band, backed: BoolArray) -> Band:
     """Intervals that reach 0 where that is not refuted."""
     lower = np.where(backed, band.lower, np.minimum(band.lower, 0.0))
     upper = np.where(backed, band.upper, np.maximum(band.upper, 0.0))
@@ -424,7 +424,7 @@ def judged(
         reach = np.asarray(ndtri(1 - alpha / 2))
         unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
-    band = _backed(confidence_band(averages, reach), adjusted <= alpha)
+    band = backed(confidence_band(averages, reach), adjusted <= alpha)
     predicted = averages.mean_prediction
     columns = {
         "predicted": predicted,

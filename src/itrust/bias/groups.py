@@ -124,35 +124,26 @@ class PartBias(Result):
         """The end of the interval next to 0, with its sign; 0 where the interval includes 0."""
         return near_end(self.lower, self.upper)
 
-    def estimate(self, tolerance: float = 0.0) -> float:
-        """Give the bias without what being singled out adds to it on average.
+    @property
+    def estimate(self) -> float:
+        """The bias without what being picked out adds to it on average.
 
-        A part that is told because `at_least` exceeds `tolerance` had luck on its side the more
-        narrowly it does. So the bias is taken back towards `at_least`: all the way where it just
-        reaches the tolerance, hardly at all from two standard errors beyond it. For a normal mean
-        this is right to three quarters of a standard error on average, whatever the truth.
-
-        Parameters
-        ----------
-        tolerance : float
-            What `at_least` had to exceed for the part to be told; 0 counts where it does not, for
-            then an interval that excludes 0 is all that singles the part out.
-
-        Returns
-        -------
-        float
-            The bias itself where the interval includes 0.
+        A part that is told because its interval excludes 0 had luck on its side the more narrowly
+        it does. So the bias is taken back towards `at_least`: all the way where that is 0, hardly
+        at all from two standard errors beyond. For a normal mean this is right to three quarters of
+        a standard error on average, whatever the truth. The bias itself where the interval includes
+        0, for then nothing picked it.
         """
         least, bias = abs(self.at_least), abs(self.bias)
         if not (least > 0 and self.stderr > 0):
             return self.bias
-        needed = tolerance if least >= tolerance else 0.0
-        back = (bias - least) * math.exp(-TAKEN_BACK * (least - needed) / self.stderr)
+        back = (bias - least) * math.exp(-TAKEN_BACK * least / self.stderr)
         return math.copysign(bias - back, self.bias)
 
     def _facts(self) -> Mapping[str, Any]:
         values = {**vars(self), "where": self.where.to_dict()}
-        return {"names": self.names, **values, "bias": self.bias, "at_least": self.at_least}
+        derived = {name: getattr(self, name) for name in ("bias", "at_least", "estimate")}
+        return {"names": self.names, **values, **derived}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [{name: value for name, value in self._facts().items() if name != "where"}]

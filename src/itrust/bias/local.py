@@ -28,10 +28,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.averages import Question, Redraws, average
-from itrust.bias.bands import Averages, Band, flagged
+from itrust.bias.averages import Question, Redraws
+from itrust.bias.bands import Averages, Band, backed, flagged
 from itrust.bias.groups import GroupTable, group_plan
-from itrust.bias.slices import HALVES, SliceTable, halves_of, slices_of
+from itrust.bias.slices import SliceTable, slices_of
 from itrust.bias.weights import CUT, Neighbours, neighbour_kernel
 from itrust.data import Column, Points, Population, Sample, Scan
 from itrust.engines import EngineChoice
@@ -138,6 +138,22 @@ class LocalBias(Result):
         """Points where the model is miscalibrated: p at most `alpha`, 0 outside `band`, (m,)."""
         return np.asarray(np.nan_to_num(self.pvalues, nan=1.0) <= self.alpha)
 
+    def implied_by(self, pvalue: float) -> LocalBias:
+        """One closed test with what would imply it: no mark without that, and bands reach 0.
+
+        Parameters
+        ----------
+        pvalue : float
+            Of the test of calibration.
+
+        Returns
+        -------
+        LocalBias
+            With p-values that are not smaller.
+        """
+        pvalues = np.maximum(self.pvalues, pvalue)
+        return replace(self, pvalues=pvalues, band=backed(self.band, pvalues <= self.alpha))
+
     def at(self, other: Sample | Population) -> LocalBias:
         """Estimate the same at other points; their labels, if they have any, are not looked at.
 
@@ -180,7 +196,7 @@ class LocalBias(Result):
         return group_plan(self._again(settings), names, **settings).made()
 
     def slices(self, **settings: Any) -> SliceTable:
-        """Find readable rules where the model is miscalibrated, from all rows.
+        """Find the regions in which the model is miscalibrated, from all rows.
 
         Parameters
         ----------
@@ -192,7 +208,7 @@ class LocalBias(Result):
         SliceTable
             Confirmed slices first.
         """
-        return slices_of(self._again(settings, HALVES), **settings)
+        return slices_of(self._again(settings), **settings)
 
     def curve(self, name: str, by: str | Sequence[str] = (), **settings: Any) -> BiasCurve:
         """Give the bias along a covariate, by group, with widths of its own, from all rows.
@@ -374,6 +390,7 @@ def local_plan(
     min_neighbours: int = MIN_NEIGHBOURS,
     kernel: LocalKernel | None = None,
     cut: float = CUT,
+    every: int = MAX_POINTS,
 ) -> Question[LocalBias]:
     """Choose points and widths; what is summed over the rows then makes a `LocalBias`."""
     checked_count(min_neighbours, "min_neighbours")
@@ -385,7 +402,7 @@ def local_plan(
     else:
         problem = "{argument} must be a LocalKernel or None, not {value}"
         raise InputError(problem, argument="kernel", value=kernel)
-    points, rows = _own_points(redraws, sample) if at is None else (_points_of(at, sample), None)
+    points, rows = _own_points(redraws, every) if at is None else (_points_of(at, sample), None)
     settings = chosen, cut, int(min_neighbours), redraws.notes
     return question_at(redraws, points, rows, *settings, begun=begun)
 
@@ -407,9 +424,10 @@ def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> lis
     return said
 
 
-def _own_points(redraws: Redraws, sample: Sample) -> tuple[Points, IntArray]:
-    most = sample.n if sample.n <= MAX_POINTS else POINTS_OF_MANY
-    extract = redraws.extract
+def _own_points(redraws: Redraws, every: int) -> tuple[Points, IntArray]:
+    """Every row of so many, random ones of more."""
+    sample, extract = redraws.sample, redraws.extract
+    most = sample.n if sample.n <= every else min(every, POINTS_OF_MANY)
     rows = smallest_tickets(tickets(0, sample.n) if extract is None else extract.tickets, most)
     return sample.points.take(rows), rows
 
@@ -466,49 +484,3 @@ def question_at(*asked: Any, begun: float) -> Question[LocalBias]:
         )
 
     return Question(redraws, Neighbours(points, kernel, cut), finished, "local bias")
-
-
-def beyond(bias: LocalBias, sign: int, tolerance: float) -> BoolArray:
-    """Points whose band shows a bias of this sign and at least this size, (m,)."""
-    least = np.nan_to_num(sign * bias.band.at_least)
-    return np.asarray((least > 0) & (least >= tolerance))
-
-
-def most_rows(bias: LocalBias, among: BoolArray) -> int:
-    """The point with the most neighbours: a choice that does not look for the largest value."""
-    return int(np.argmax(np.where(among, bias.size, -1.0)))
-
-
-def measured_places(bias: LocalBias, tolerance: float) -> dict[int, tuple[int, dict[str, Any]]]:
-    """Places with a bias of at least `tolerance`: one where the model is too low, one too high.
-
-    By the sign of the bias: which point it is, and its numbers by name.
-
-    A place that was chosen because its bias looks large looks larger than it is. Here one half of
-    the rows shows where the bias is at least of some size, and its size is the mean of the other
-    half's rows. The same half always chooses: to let the other choose where this one shows nothing
-    would measure on rows that are known to show little.
-    """
-    halves = halves_of(bias.sample, bias.redraws.seed, purpose=3)
-    if not halves:
-        return {}
-    chooser, other = halves
-    some = np.sort(smallest_tickets(tickets(1, len(bias)), MAX_PLACES))
-    redraws = replace(bias.redraws, sample=chooser, extract=None)
-    question = bias._question(bias.points.take(some), redraws=redraws, notes=())
-    places = question.made()
-    means = average(other, question.places)
-    enough = np.nan_to_num(means.size) >= bias.min_neighbours
-    measured = {}
-    for sign in (1, -1):
-        shown = beyond(places, sign, tolerance) & enough
-        if shown.any():
-            k = most_rows(places, shown)
-            numbers = {
-                "bias": float(means.values[k]),
-                "lower": float(places.band.lower[k]),
-                "upper": float(places.band.upper[k]),
-                "neighbours": float(min(places.size[k], means.size[k])),
-            }
-            measured[sign] = int(some[k]), numbers
-    return measured

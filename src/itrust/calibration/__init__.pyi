@@ -19,9 +19,14 @@ from itrust.calibration.class_checks import trace_of_products as trace_of_produc
 from itrust.calibration.classes import class_laws as class_laws
 from itrust.calibration.classes import multiclass_test as multiclass_test
 from itrust.calibration.dictionary import Dictionary as Dictionary
+from itrust.calibration.dictionary import Grid as Grid
+from itrust.calibration.dictionary import RegionLaw as RegionLaw
 from itrust.calibration.dictionary import Shape as Shape
+from itrust.calibration.dictionary import codes_of as codes_of
 from itrust.calibration.dictionary import direction_dictionary as direction_dictionary
 from itrust.calibration.dictionary import make_bank as make_bank
+from itrust.calibration.dictionary import reach as reach
+from itrust.calibration.dictionary import region_scores as region_scores
 from itrust.calibration.evidence import MAX_DESCRIBED as MAX_DESCRIBED
 from itrust.calibration.evidence import described as described
 from itrust.calibration.evidence import findings_of as findings_of
@@ -33,6 +38,7 @@ from itrust.calibration.klce import klce2 as klce2
 from itrust.calibration.klce import klce_test as klce_test
 from itrust.calibration.klce import null_sd as null_sd
 from itrust.calibration.pipeline import Scores as Scores
+from itrust.calibration.pipeline import scanned as scanned
 from itrust.calibration.pipeline import score as score
 from itrust.calibration.pipeline import whole_clusters as whole_clusters
 from itrust.calibration.power import MIN_CLUSTERS as MIN_CLUSTERS
@@ -76,4 +82,6 @@ from itrust.calibration.validation import Validation as Validation
 from itrust.calibration.validation import ValidationStatistic as ValidationStatistic
 from itrust.calibration.validation import ValidationTable as ValidationTable
 from itrust.calibration.validation import grade_name as grade_name
+from itrust.calibration.validation import intercept_and_slope as intercept_and_slope
+from itrust.calibration.validation import logistic_fits as logistic_fits
 from itrust.calibration.validation import refuse_many_grades as refuse_many_grades

@@ -29,6 +29,7 @@ from itrust.calibration.pipeline import (
     Batch,
     Prepared,
     Scores,
+    is_region,
     joined,
     log_tails_of,
     on_one_scale,
@@ -227,7 +228,7 @@ class ClassChecks:
     @property
     def width(self) -> int:
         shared = self.joint.rank + len(self.contrasts.entries) + 1
-        return sum(own.bank.width + shared for own in self.prepared)
+        return sum(own.bank.kept + shared for own in self.prepared)
 
     @property
     def vectors(self) -> slice:
@@ -279,10 +280,15 @@ class ClassChecks:
         singles = [own.is_single for own in self.prepared]
         together = np.zeros(1 + self.law.vectors.size, dtype=bool)
         is_single = np.concatenate([together, *singles, np.ones(len(self.law.pairs), dtype=bool)])
+        pairs = zip(self.prepared, outcome.works, strict=False)
+        located = [entry for own, sums in pairs for entry in own.located(sums)]
+        entries = (*[None] * together.size, *located, *[None] * len(self.law.pairs))
         return Scores(
             *scaled,
+            entries=entries,
             weights=self.weights,
             is_single=is_single,
+            is_region=is_region(entries),
             tally=outcome.tally,
         )
 

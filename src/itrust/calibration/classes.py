@@ -324,7 +324,7 @@ def _class_findings(
         log_tails=table.log_tails[rows],
         standardised=table.standardised[rows],
         statistic=table.statistic[k],
-        entries=prepared.entries,
+        entries=table.entries[rows],
         weights=table.weights[rows],
         is_single=table.is_single[rows],
     )

@@ -17,10 +17,10 @@ rest is algebra of a few hundred features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from scipy.special import log_ndtr
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions import spread_rows
-from itrust.calibration.dictionary.bank import Bank, rows_within_memory
+from itrust.calibration.dictionary.bank import Bank, WithCells, rows_within_memory
 from itrust.calibration.dictionary.entries import Entry, Shape
+from itrust.calibration.dictionary.scan import CellsPartial, Grid, RegionLaw
 from itrust.calibration.pipeline import Prepared, Scores, correlation_of_draws, pvalues_of
-from itrust.calibration.results import JOINT_FAMILIES, Finding
+from itrust.calibration.results import JOINT_FAMILIES, Finding, is_region
 from itrust.calibration.tails import pearson3_log_sf, step_down, unadjusted_pvalues
 from itrust.data import Everywhere, Predicate, Rows, Sample, all_of, column_of, cut_of
 from itrust.engines import Drawing, Products, Summing, Work, columns_at_once
@@ -47,7 +48,7 @@ ALONE, CROSSED = 5, 3  # parts of a number that is cut by itself, and together w
 MAX_DESCRIBED = 12  # findings
 MIN_ROWS = 20
 CLEAR = 1.0  # standard errors
-PLAIN = (Shape.LEVEL, Shape.GROUP, Shape.PART, Shape.IMPOSSIBLE, Shape.KERNEL)
+PLAIN = (Shape.LEVEL, Shape.GROUP, Shape.PART, Shape.REGION, Shape.IMPOSSIBLE, Shape.KERNEL)
 
 
 def findings_of(
@@ -72,7 +73,9 @@ def finding_of(
     return Finding(
         **entry.about,
         family=entry.family,
-        direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
+        direction=int(np.sign(scores.standardised[k, 0]))
+        if scores.is_single[k]
+        else entry.direction,
         weight=float(scores.weights[k]),
         score=float(scores.observed[k]),
         unadjusted_pvalue=alone,
@@ -137,7 +140,7 @@ def _alike(scores: Scores, order: IntArray, adjusted: FloatArray) -> dict[int, t
 
 def _needed(a: Entry, b: Entry) -> float:
     """Correlation of draws at which two checks are taken to show the same."""
-    if (a.family in JOINT_FAMILIES) != (b.family in JOINT_FAMILIES):
+    if (a.family in JOINT_FAMILIES) != (b.family in JOINT_FAMILIES) or a.crossed or b.crossed:
         return np.inf
     first, second = set(a.covariates), set(b.covariates)
     if (first or second) and not first & second:
@@ -161,6 +164,8 @@ def described(findings: Sequence[Finding], sample: Sample | None) -> tuple[Findi
 
 def _described(finding: Finding, sample: Sample) -> Finding:
     inside = finding.where.rows(sample.points)
+    if finding.shape is Shape.QUADRATIC and not _at_both_ends(finding, sample.take(inside)):
+        finding = replace(finding, shape=Shape.SMOOTH)
     z = {part: _z(sample, inside & part.rows(sample.points)) for part in _parts(finding, sample)}
     high, low = max(z, key=lambda k: z[k], default=None), min(z, key=lambda k: z[k], default=None)
     return replace(
@@ -168,6 +173,26 @@ def _described(finding: Finding, sample: Sample) -> Finding:
         too_low=high if high is not None and z[high] > CLEAR else None,
         too_high=low if low is not None and z[low] < -CLEAR else None,
     )
+
+
+def _at_both_ends(finding: Finding, sample: Sample) -> bool:
+    """Whether the bias is higher, or lower, in both outer parts than between them."""
+    names = finding.covariates or ("prediction",)
+    parts = [own.rows(sample.points) for own in cut_of(column_of(sample.points, names[-1]), ALONE)]
+    if len(parts) < 3:
+        return False
+    middle = np.any(parts[1:-1], axis=0)
+    w, e = sample.weights_or_ones, sample.residuals
+    variance = np.square(w) * sample.p * (1 - sample.p)
+    for end in (parts[0], parts[-1]):
+        (low, at_end), (mid, between) = ((w[own].sum(), own) for own in (end, middle))
+        if not (low > 0 and mid > 0):
+            return False
+        gap = float(w[at_end] @ e[at_end] / low - w[between] @ e[between] / mid)
+        error = variance[at_end].sum() / low**2 + variance[between].sum() / mid**2
+        if finding.direction * gap <= CLEAR * error**0.5:
+            return False
+    return True
 
 
 def _parts(finding: Finding, sample: Sample) -> list[Predicate]:
@@ -196,6 +221,7 @@ MAX_JUDGED = 60  # findings, from the top
 MAX_TOLD = 12  # findings that others are judged beside
 TELLING = 0.05  # where covariates can be told apart
 GO_TOGETHER = 0.5  # correlation of draws: a covariate is then not judged beside the prediction
+SHARING = 0.3  # and of checks that share the blame
 MAX_WAVE = 4  # finer functions of a covariate than this are not taken out of others
 RIDGE = 1e-6  # of standardised features, so that rounding decides nothing
 PREDICTION = "the prediction"
@@ -217,14 +243,17 @@ def attributed(
         for f in findings
         if f.pvalue <= JUDGED and f.name not in hidden and _can_be_judged(prepared.bank, number, f)
     ][:MAX_JUDGED]
-    if not judged:
+    regions = [f for f in findings if is_region(f) and f.pvalue <= JUDGED]
+    if not (judged or regions):
         return tuple(findings)
-    flips = _Flips.of(prepared, [c.number for c in judged], scores.statistic.size - 1, seed)
+    numbers = [c.number for c in judged], [number[f.name] for f in regions]
+    flips = _Flips.of(prepared, *numbers, scores.statistic.size - 1, seed)
     trial = _Trial(flips, scores, judged, beside_prediction=False).run()
     if trial.prediction_stands:
         strict = _Trial(flips, scores, judged, beside_prediction=True).run()
         trial = strict if strict.prediction_is_all else trial
-    return tuple(trial.verdict(finding) for finding in findings)
+    beside = trial.regions(dict(zip(numbers[1], regions, strict=True)))
+    return tuple(beside.get(finding.name) or trial.verdict(finding) for finding in findings)
 
 
 def _can_be_judged(bank: Bank, number: dict[str, int], finding: Finding) -> bool:
@@ -248,6 +277,12 @@ class _Candidate:
         return frozenset(self.finding.covariates)
 
     @property
+    def columns(self) -> frozenset[str]:
+        """All that it reads, the prediction among them."""
+        reads = self.is_about_the_prediction or self.finding.family == "with prediction"
+        return self.covariates | ({PREDICTION} if reads else set())
+
+    @property
     def is_about_the_prediction(self) -> bool:
         return not self.covariates and self.finding.family != "overall"
 
@@ -263,30 +298,41 @@ class _Flips(Work):
     chosen: IntArray
     twice: IntArray
     functions: dict[ColumnName, list[int]]
+    grids: tuple[Grid, ...]
     unit: float
     outcome: int | None = 0
     forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     products: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    cells: Any = ()
 
     @classmethod
-    def of(cls, prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:
-        """Flip the signs of the residuals and sum along the features of some entries."""
+    def of(
+        cls, prepared: Prepared, entries: Sequence[int], scans: Sequence[int], draws: int, seed: int
+    ) -> _Flips:
+        """Flip the signs of the residuals and sum along the features, or cells, of some entries."""
         bank, engine, survey = prepared.bank, prepared.engine, prepared.survey
         columns = {name for k in entries for name in bank.entries[k].covariates}
+        grids = tuple(bank.grids[k - len(bank.entries)] for k in scans)
         functions = _functions(bank, {None, *columns})
         own = {int(at) for k in entries for at in bank.features_of(k)[0]}
         chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
         plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
         twice = np.searchsorted(chosen, plain)
-        work = cls(bank, chosen, twice, functions, bank.unit, bank.outcome)
+        work = cls(bank, chosen, twice, functions, grids, bank.unit, bank.outcome)
         size = columns_at_once(survey, [], work.width)
         sums: list[Any] = []
         for at in range(0, draws, size):
             drawing = Drawing(Rademacher(), range(at, min(at + size, draws)), seed)
             sums += engine.run(survey, [], drawing, [work]).works
-        (first, products), *_ = sums
-        forms = np.concatenate([first[:, :1], *(forms[:, 1:] for forms, _ in sums)], axis=1)
-        return replace(work, forms=forms, products=products)
+        first, products, cells = sums[0]
+        parts = [first[:, :1], *(own[0][:, 1:] for own in sums)]
+        if grids:
+            (flipped, moments), times = cells
+            flipped = np.concatenate(
+                [flipped[:, :1], *(own[2][0][0][:, 1:] for own in sums)], axis=1
+            )
+            cells = flipped, moments, times
+        return replace(work, forms=np.concatenate(parts, axis=1), products=products, cells=cells)
 
     @property
     def max_rows(self) -> int:
@@ -294,7 +340,7 @@ class _Flips(Work):
 
     @property
     def width(self) -> int:
-        return 2 + self.chosen.size + self.twice.size
+        return 2 + self.chosen.size + self.twice.size + sum(own.cells for own in self.grids) // 2
 
     @cached_property
     def _features(self) -> Features:
@@ -309,7 +355,11 @@ class _Flips(Work):
         products = (weighted @ matrix.T).astype(np.float64)
         forms, none = np.zeros((len(matrix), columns)), np.empty((chunk.n, 0), dtype=matrix.dtype)
         target = Products(weighted.T, none, chunk.p), forms, forms[:0]
-        return Summing([target], lambda: (forms, products))
+        if not self.grids:
+            return Summing([target], lambda: (forms, products, ()))
+        cells = CellsPartial(self.grids, chunk, weights, columns)
+        times = cells.counted @ weighted.T.astype(np.float64)
+        return WithCells([target], lambda: (forms, products, (cells.finished(), times)), cells)
 
     @cached_property
     def _sizes(self) -> FloatArray:
@@ -329,14 +379,31 @@ class _Flips(Work):
 
     def beside(self, own: list[int], others: Iterable[int]) -> FloatArray:
         """Sums along features less what others explain of them, (r, 1 + draws)."""
+        return self._less(
+            self.forms[own], lambda others: self.products[np.ix_(others, own)], others
+        )
+
+    def _less(
+        self, sums: FloatArray, across: Callable[[list[int]], FloatArray], others: Iterable[int]
+    ) -> FloatArray:
         level = [0, 1 + self.chosen.size]
         others = list(dict.fromkeys([*level, *others]))
         sizes, products = self._sizes, self.products
         within = products[np.ix_(others, others)] / np.outer(sizes[others], sizes[others])
         within += RIDGE * np.eye(len(others))
-        across = products[np.ix_(others, own)] / sizes[others, None]
-        taken = np.linalg.solve(within, across) / sizes[others, None]
-        return np.asarray(self.forms[own] - taken.T @ self.forms[others])
+        taken = np.linalg.solve(within, across(others) / sizes[others, None])
+        return np.asarray(sums - (taken / sizes[others, None]).T @ self.forms[others])
+
+    def regions(self, others: Iterable[int]) -> Iterator[tuple[FloatArray, Predicate, int]]:
+        """Scores of each scan's regions beside others, the region that shows most and its sign."""
+        cells, (_, _, squares), times = self.cells
+        left = self._less(cells, lambda others: times[:, others].T, others)
+        ends = np.cumsum([0, *(grid.cells for grid in self.grids)])
+        for grid, own in zip(self.grids, pairwise(ends.tolist()), strict=True):
+            some, variance = left[slice(*own)], squares[slice(*own)]
+            region, z = grid.best(some[:, 0], variance)
+            found = grid.scores(some.astype(np.float32), np.zeros(len(some)), variance)
+            yield found, grid.where(region), int(np.sign(z))
 
     def log_tails(self, k: int, others: Iterable[int]) -> FloatArray:
         """Minus the log of an entry's tail among flips, beside others, (1 + draws,)."""
@@ -399,13 +466,15 @@ class _Trial:
 
     @property
     def prediction_stands(self) -> bool:
-        """Whether the prediction was told and holds beside all covariates that were."""
+        """Whether the prediction was told and holds beside every covariate that was."""
         shown = [c for c in self.told if self.pvalues[c.finding.name] <= TELLING]
         first = next((c for c in shown if c.is_about_the_prediction), None)
         if first is None:
             return False
-        others = [at for c in shown if c.covariates for at in self._functions(c, frozenset())]
-        return self._is_striking(first, others)
+        # Of all at once the prediction may be a function.
+        return all(
+            self._is_striking(first, self._functions(c, frozenset())) for c in shown if c.covariates
+        )
 
     @property
     def prediction_is_all(self) -> bool:
@@ -438,6 +507,33 @@ class _Trial:
                 left = [c for c in left if not best.covariates < c.covariates]
         self._share()
         return self
+
+    def regions(self, findings: dict[int, Finding]) -> dict[str, Finding]:
+        """Findings of scans beside all that was told; the first stands for the others.
+
+        So a region is told where nothing simpler explains it, of one column before two.
+        """
+        if not findings:
+            return {}
+        shown = [c for c in self.told if self.pvalues[c.finding.name] <= TELLING]
+        beside = [at for c in shown for at in self._functions(c, frozenset())]
+        scanned, places, signs = zip(*self.flips.regions(beside), strict=True)
+        weights = np.log(self.scores.weights[list(findings)])
+        law = RegionLaw.of(np.array(scanned), weights, independent=False)
+        scores = law.tails(np.array(scanned)) + weights[:, None]
+        judged = [
+            replace(f, pvalue=max(f.pvalue, p), where=where, direction=sign)
+            for f, p, where, sign in zip(
+                findings.values(), step_down(scores).tolist(), places, signs, strict=True
+            )
+        ]
+        order = sorted(
+            range(len(judged)),
+            key=lambda k: (judged[k].pvalue, judged[k].family == "regions", -scores[k, 0]),
+        )
+        lead, *others = (judged[k] for k in order)
+        lead = replace(lead, alike=tuple(f.name for f in others))
+        return {f.name: f for f in (lead, *others)}
 
     def _turn(self, candidate: _Candidate) -> tuple[float, float]:
         """The smallest p-value first; of equal ones, the most striking among redraws."""
@@ -476,8 +572,12 @@ class _Trial:
             return True
         if a.is_about_the_prediction == b.is_about_the_prediction:
             return False
+        return self._correlation(a, b) >= GO_TOGETHER
+
+    def _correlation(self, a: _Candidate, b: _Candidate) -> float:
+        """The largest correlation of draws between what two findings stand for."""
         correlation = correlation_of_draws(self.scores, np.array([*a.group, *b.group]))
-        return bool(correlation[: len(a.group), len(a.group) :].max() >= GO_TOGETHER)
+        return float(correlation[: len(a.group), len(a.group) :].max())
 
     def _share(self) -> None:
         """Find what cannot be told apart from what was told."""
@@ -489,9 +589,14 @@ class _Trial:
             rivals = [
                 c
                 for c in self.rivals[lead.finding.name]
-                if self.pvalues[c.finding.name] > TELLING and not c.covariates & lead.covariates
+                if self.pvalues[c.finding.name] > TELLING and (c.covariates or lead.covariates)
             ]
             rivals += [c for c in before if self._go_together(lead, c) and lead.covariates]
+            rivals = [
+                c
+                for c in rivals
+                if not c.columns & lead.columns and self._correlation(lead, c) >= SHARING
+            ]
             names = [
                 name
                 for rival in rivals

@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, place_of, progress_bar
 from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
+from itrust.calibration.dictionary.default import SCANNED, default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary, Entry
+from itrust.calibration.dictionary.scan import CellSums, Grid, RegionLaw
 from itrust.calibration.tails import (
     COLUMNS_AT_ONCE,
     largest_of,
@@ -77,8 +79,9 @@ class Prepared:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The checks that can vary: those made of features, then kernels."""
-        return (*self.bank.entries, *(entry for entry, _, _ in self.kernels if entry))
+        """The checks that can vary: those made of features, scans of regions, then kernels."""
+        grids = (grid.entry for grid in self.bank.grids)
+        return (*self.bank.entries, *grids, *(entry for entry, _, _ in self.kernels if entry))
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -109,7 +112,7 @@ class Prepared:
     @property
     def width(self) -> int:
         """Numbers that are kept for each draw, beside those of the plans."""
-        return self.bank.width
+        return self.bank.kept
 
     def for_null(self, null: Null | None) -> Prepared:
         """The same checks, brought to one scale as this null needs."""
@@ -125,13 +128,15 @@ class Prepared:
     def draws_give_scale(self) -> bool:
         """Whether scores take their scale from further draws: the null keeps clusters whole."""
         sample, null = self.survey.source.in_memory, self.null
-        if null is None or self.is_alone or sample is None:
+        if null is None or self.is_alone or sample is None or not self.kernels:
             return False
         return null.keeps_clusters and not sample.design.rows_are_independent
 
     def scaled(self, outcome: Outcome, *, precise: bool = True) -> Batch:
         """One batch on the scale of independent rows; a kernel that is alone as it is."""
-        statistic = finite(outcome.kernels[self.main].over_pairs / outcome.pair_weight)
+        statistic = np.zeros(1)
+        if self.kernels:
+            statistic = finite(outcome.kernels[self.main].over_pairs / outcome.pair_weight)
         if self.is_alone:
             unknown = np.full(1, np.nan)
             return statistic[None], statistic[None], statistic, unknown, unknown
@@ -143,13 +148,32 @@ class Prepared:
         scaled = on_one_scale(self.bank, outcome.works[0], kernels, precise)
         return *scaled[:2], statistic, *scaled[2:]
 
+    def located(self, sums: BankSums) -> tuple[Entry, ...]:
+        """The checks; scans of regions name the region that shows most in the data."""
+        found, first = list(self.entries), len(self.bank.entries)
+        for k, (grid, cells, expected, variance) in enumerate(grids_of(self.bank, sums), first):
+            region, z = grid.best(cells[:, 0] - expected, variance)
+            found[k] = replace(grid.entry, where=grid.where(region), direction=int(np.sign(z)))
+        return tuple(found)
+
     def reduced(self, outcome: Outcome, block: range) -> Scores | Batch:
         null = self.null
         checks = self.scaled(outcome, precise=self.draws_give_scale)
         if block.start:
             return checks
-        survey, tally, main = self.survey, outcome.tally, outcome.kernels[self.main]
-        tail = None
+        survey, tally = self.survey, outcome.tally
+        entries = self.entries if self.is_alone else self.located(outcome.works[0])
+        common: dict[str, Any] = {
+            "entries": entries,
+            "weights": self.weights,
+            "is_single": self.is_single,
+            "is_region": is_region(entries),
+            "tally": tally,
+            "grids": self.bank.grids,
+        }
+        if not self.kernels:
+            return Scores(*checks, **common)
+        tail, main = None, outcome.kernels[self.main]
         if isinstance(null, AnalyticNull):
             facts = Facts(
                 float(checks[2][0]),
@@ -164,10 +188,7 @@ class Prepared:
         notes = tally.notes if survey.source.in_memory is None else ()
         return Scores(
             *checks,
-            entries=self.entries,
-            weights=self.weights,
-            is_single=self.is_single,
-            tally=tally,
+            **common,
             tail=tail,
             engine=self.engine.describe(survey, self.plans[self.main]),
             certificate=main.certificate(outcome.pair_weight),
@@ -211,6 +232,17 @@ def prepare(
         if can_vary or is_main:
             kernels.append((entry if can_vary else None, plan, moments))
     return Prepared(survey, engine, dictionary, bank, tuple(kernels), main, null=null)
+
+
+def scanned(
+    engine: Engine, survey: Survey, laws: Sequence[Null], draws: int, seed: int
+) -> tuple[Scores, ...]:
+    """Scores of the scan of regions alone, under some laws."""
+    dictionary = default_dictionary_for(survey.points)
+    dictionary = dictionary.only(families=[own for own in SCANNED if own in dictionary.families])
+    bank = make_bank(dictionary.entries, survey.pilot, survey.unit)
+    checks = Prepared(survey, engine, dictionary, bank, null=laws[0])
+    return score_laws(checks, laws, draws, seed)
 
 
 def prepare_one(
@@ -297,10 +329,12 @@ class Scores:
     sd: FloatArray
     skewness: FloatArray
     _: KW_ONLY
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Any, ...] = ()  # None where it is not an entry of the dictionary
     weights: FloatArray
     is_single: BoolArray
+    is_region: BoolArray
     tally: Tally
+    grids: tuple[Grid, ...] = ()
     tail: float | None = None
     engine: str = ""
     certificate: Certificate | None = None
@@ -315,6 +349,12 @@ class Scores:
     def observed(self) -> FloatArray:
         """The score of every check on the data, (E,)."""
         return np.asarray(self.log_tails[:, 0] + self.log_weights)
+
+    def region_law(self, *, independent: bool) -> RegionLaw:
+        """How large the scores of scans of regions are if the model is calibrated."""
+        some = self.is_region
+        scores = self.standardised[some].astype(float)
+        return RegionLaw.of(scores, self.log_weights[some], independent=independent)
 
     @property
     def combined(self) -> FloatArray:
@@ -347,9 +387,14 @@ class Scores:
         known, seen = self.skewness[:, None], ((drawn / sd) ** 3).mean(axis=1, keepdims=True)
         skewness = np.where(~symmetric & (np.abs(seen) > np.abs(known)), seen, known)
         standardised = (self.standardised - mean) / sd
+        log_tails = log_tails_of(standardised, skewness, single)
+        some = self.is_region  # their own draws suffice
+        if some.any():
+            standardised[some] = self.standardised[some]
+            log_tails[some] = self.region_law(independent=False).tails(self.standardised[some])
         return replace(
             self,
-            log_tails=log_tails_of(standardised, skewness, single),
+            log_tails=log_tails,
             standardised=standardised,
             sd=self.sd * sd[:, 0],
             skewness=skewness[:, 0],
@@ -365,7 +410,29 @@ def joined(batches: Sequence[Any]) -> Scores:
         if others
     }
     made: Scores = replace(first, **parts)
+    some = made.is_region
+    if some.any():
+        made.log_tails[some] = made.region_law(independent=True).tails(made.standardised[some])
     return made
+
+
+def is_region(entries: Sequence[Entry | None]) -> BoolArray:
+    """Marks of the scans of regions among some checks, (E,)."""
+    return np.array([entry is not None and bool(entry.crossed) for entry in entries], dtype=bool)
+
+
+def grids_of(bank: Bank, sums: BankSums) -> Iterator[tuple[Grid, AnyArray, FloatArray, FloatArray]]:
+    """Grids with sums over their cells, what is taken off them, and their null variances."""
+    if not bank.grids:
+        return
+    first = 0
+    cells, (expected, variance, squares) = cast("CellSums", sums[3])
+    # More variance than expected is taken out of flipped residuals, which keep their squares.
+    variance = np.maximum(variance, squares) if bank.is_studentised else variance
+    for grid in bank.grids:
+        own = slice(first, first + grid.cells)
+        yield grid, cells[own], expected[own], variance[own]
+        first += grid.cells
 
 
 def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
@@ -429,19 +496,21 @@ def on_one_scale(
     Beside them their standard deviations and skewness under the null, (E,). Standardised values
     that need not be precise are kept in single precision.
     """
-    (all_forms, diagonals, expected), single = sums, bank.single >= 0
+    (all_forms, diagonals, expected, _), single = sums, bank.single >= 0
     sd, skewness = bank.moments.of_forms(expected)
     sd = np.where(single, np.sqrt(expected), sd)
     skewness = np.where(single, bank.moments.skewness_of_singles(expected), skewness)
-    laws = [(sd, skewness), *(own.of_forms(np.array([k.expected])) for k, own in kernels)]
+    scanned = np.ones(len(bank.grids)), np.zeros(len(bank.grids))
+    laws = [(sd, skewness), scanned, *(own.of_forms(np.array([k.expected])) for k, own in kernels)]
     sd, skewness = (np.concatenate(part) for part in zip(*laws, strict=True))
     outcomes = [kernel for kernel, _ in kernels]
-    is_single = np.concatenate([single, np.zeros(len(kernels), dtype=bool)])[:, None]
+    is_single = np.concatenate([single, np.zeros(sd.size - single.size, dtype=bool)])[:, None]
     unit = sd[:, None]
     if bank.is_studentised:
         # More variance than expected is taken out; less is not, for rare events would blow up.
-        squares = np.concatenate([diagonals, *(own.diagonal[None] for own in outcomes)])
-        means = np.array([*expected, *(own.expected for own in outcomes)])[:, None]
+        ones = np.ones((len(bank.grids), diagonals.shape[1]))
+        squares = np.concatenate([diagonals, ones, *(own.diagonal[None] for own in outcomes)])
+        means = np.array([*expected, *ones[:, 0], *(own.expected for own in outcomes)])[:, None]
         ratio = np.maximum(squares[:, :1] / means, 1.0)
         unit = unit * np.where(is_single, np.sqrt(ratio), ratio)
     several = np.flatnonzero(~single)
@@ -458,10 +527,13 @@ def on_one_scale(
         wanted = slice(0, 1) if bank.is_studentised else block
         squares = bank.selector[several] @ np.square(forms)
         values[several] = squares - diagonals[several, wanted]
-        values = np.concatenate([values, *(own.over_pairs[None, block] for own in outcomes)])
+        none = np.zeros((len(bank.grids), forms.shape[1]))
+        values = np.concatenate([values, none, *(own.over_pairs[None, block] for own in outcomes)])
         values = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
         log_tails[:, block] = log_tails_of(values, skewness[:, None], is_single)
         standardised[:, block] = values
+    for k, (grid, *cells) in enumerate(grids_of(bank, sums), start=single.size):
+        standardised[k] = grid.scores(*cells)
     return log_tails, standardised, sd, skewness
 
 

@@ -103,26 +103,39 @@ class Finding(Result):
         }
 
 
+def is_region(finding: Finding) -> bool:
+    """Whether a finding is the region of a scan."""
+    return finding.shape is Shape.REGION
+
+
 def evidence_of(findings: Sequence[Finding], alpha: float = 0.05) -> tuple[Finding, ...]:
     """The findings that count at this alpha, each thing once.
 
-    Of checks that show the same, one stands for all. A pair of covariates counts where it shows
-    more than one of them does alone; checks of many covariates at once, such as "everything
-    together", where nothing plainer is found.
+    In a fixed order: of the prediction, of one covariate, of several; the most striking first
+    among these. Of checks that show the same, one stands for all. A pair of covariates counts where
+    it shows more than one of them does alone; checks of many covariates at once, such as
+    "everything together", where nothing plainer is found.
     """
     score = {finding.name: finding.score for finding in findings}
     hidden = {name for finding in findings for name in finding.alike}
     striking = [f for f in findings if f.pvalue <= alpha and f.name not in hidden]
     plain = [f for f in striking if f.family not in JOINT_FAMILIES] or striking
+
     # A group of checks counts as much as its most striking one, whichever stands for it.
-    plain.sort(key=lambda f: -max([f.score, *(score[name] for name in f.alike)]))
+    def turn(finding: Finding) -> tuple[bool, float]:
+        return is_region(finding), -max([finding.score, *(score[name] for name in finding.alike)])
+
+    def columns(finding: Finding) -> int:
+        return len(set(finding.covariates)) + (finding.family == "with prediction")
+
     told: list[Finding] = []
-    for finding in plain:
+    for finding in sorted(plain, key=turn):
         seen = set(finding.covariates)
         alone = [set(f.covariates) for f in told if f.family != "with prediction"]
-        if not any(covariates and covariates < seen for covariates in alone):
+        # What a region adds to all that is simpler was judged by `attributed`.
+        if is_region(finding) or not any(others and others < seen for others in alone):
             told.append(finding)
-    return tuple(told)
+    return tuple(sorted(told, key=columns))
 
 
 class WithFindings:

@@ -72,8 +72,8 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
 def _audited(audit: Audit, town: it.simulate.Simulated) -> Iterable[tuple[str, str]]:
     """What the audit found, and what was put into the rows."""
     overall, task = audit.overall, audit.tasks[0]
-    yield "overall", f"p {overall.pvalue:.3f}, ECE {overall.ece:.3f}: the model passes"
-    yield "given covariates", f"p {audit.test.pvalue:.3f} (exact): {audit.verdict}"
+    yield "overall", f"p {overall.pvalue:.3g}, ECE {overall.ece:.3f}: the model passes"
+    yield "given covariates", f"p {audit.test.pvalue:.3g} (exact): {audit.verdict}"
     for finding in audit.test.evidence():
         yield "", str(replace(finding, too_low=None, too_high=None))
     yield "  put in", "; ".join(_truth(town, name) for name in ("south", "west"))
@@ -97,11 +97,11 @@ def _others(
 ) -> Iterable[tuple[str, str]]:
     """The same test after recalibration, and of a model that is calibrated."""
     methods = [
-        f"p {row.pvalue:.3f} by {row.name} ({'still' if row.pvalue <= ALPHA else 'not'} rejected)"
+        f"p {row.pvalue:.3g} by {row.name} ({'still' if row.pvalue <= ALPHA else 'not'} rejected)"
         for row in learned.recalibrations[1:]
     ]
     yield "recalibrated", f"with 2,000 other rows: {', '.join(methods)}"
-    yield "a good model", f"p {better.pvalue:.3f}: nothing is found where nothing is wrong"
+    yield "a good model", f"p {better.pvalue:.3g}: nothing is found where nothing is wrong"
 
 
 def _beside(name: str, text: str) -> list[str]:

@@ -299,6 +299,7 @@ def _grow(
             lost[kind] <= share * _norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)
         ):
             return
+        chance = np.round(chance / chance.max(), 4)  # so that rounding errors choose no pivot
         size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
         tried = rng.choice(chance.size, size, replace=False, p=chance / chance.sum())
         for number in np.unique(block_of[tried]):

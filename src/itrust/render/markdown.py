@@ -17,7 +17,7 @@ from itrust.render.text.auditing import (
     numbers_of,
     shown_parts,
 )
-from itrust.render.text.bias import bias_and_interval, rows_of
+from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.watch import (
     batch_line,
     headline,
@@ -93,7 +93,7 @@ def summary_markdown(
     found = gate(audit, asked, robust_to)
     checks = [(check, check_lines(check, audit)) for check in found.checks[1:]]
     parts = shown_parts(audit)
-    shown = [(spelt(where), rows_of(own), *bias_and_interval(own)) for where, own in parts]
+    shown = [(spelt(where), f"{own.rows:,}", *bias_and_interval(own)) for where, own in parts]
     notes = list(more(len(parts) - MAX_PARTS))
     hidden = audit.withheld
     if hidden is not None and hidden.shown:

@@ -43,3 +43,5 @@ from itrust.terms.glm import is_flat as is_flat
 from itrust.terms.glm import log_softmax as log_softmax
 from itrust.terms.glm import minimised as minimised
 from itrust.terms.glm import summed as summed
+from itrust.terms.regions import WindowAxis as WindowAxis
+from itrust.terms.regions import roundest as roundest

@@ -222,6 +222,7 @@ class Shape(Enum):
     PART = "part"  # the rows between two values of a number
     PRODUCT = "product"  # a bias where two numbers are both high or both low
     PAIR = "pair"  # any smooth function of two columns
+    REGION = "region"  # the rows of one region of many: ranges and levels of up to three columns
     JOINT = "joint"  # small biases along many covariates that add up
     FULL = "full"  # any smooth function of everything
     KERNEL = "kernel"  # a kernel that the user named

@@ -10,4 +10,9 @@ from itrust.calibration.dictionary.default import default_dictionary_for as defa
 from itrust.calibration.dictionary.default import direction_dictionary as direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary as Dictionary
 from itrust.calibration.dictionary.entries import Entry as Entry
+from itrust.calibration.dictionary.scan import Grid as Grid
+from itrust.calibration.dictionary.scan import RegionLaw as RegionLaw
+from itrust.calibration.dictionary.scan import codes_of as codes_of
+from itrust.calibration.dictionary.scan import reach as reach
+from itrust.calibration.dictionary.scan import region_scores as region_scores
 from itrust.terms import Shape as Shape

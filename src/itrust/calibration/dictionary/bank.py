@@ -17,8 +17,9 @@ from scipy.sparse import csr_array
 from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.dictionary.default import direction_dictionary
 from itrust.calibration.dictionary.entries import Dictionary, Entry
+from itrust.calibration.dictionary.scan import CellsPartial, CellSums, Grid, make_grids
 from itrust.data import Pilot, Points, Rows
-from itrust.engines import NullMoments, Products, Summing, Survey, Work, third_moments
+from itrust.engines import Drawn, NullMoments, Products, Summing, Survey, Work, third_moments
 from itrust.terms import Features
 
 ROWS_FOR_PAIRS = 256
@@ -28,9 +29,9 @@ RIDGE = 0.05  # added to null correlations before they are taken out
 FEW_EVENTS = 1.0  # added to the null variance of a group, in labels: the tiniest groups count less
 CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 
-# S (R + Q, 1 + draws), the diagonals (E, 1 + draws), 0 where they were not asked for, and their
-# means (E,); the data come first.
-BankSums = tuple[FloatArray, FloatArray, FloatArray]
+# S (R + Q, 1 + draws), the diagonals (E, 1 + draws), 0 where they were not asked for, their means
+# (E,), and sums over the cells of the scan, if there are any; the data come first.
+BankSums = tuple[FloatArray, FloatArray, FloatArray, CellSums | tuple[()]]
 
 
 def rows_within_memory(size: int) -> int:
@@ -49,6 +50,7 @@ class Bank(Work):
     single: IntArray
     moments: NullMoments
     unit: float
+    grids: tuple[Grid, ...] = ()
     dtype: DTypeLike = np.float64
     is_studentised: bool = False
     outcome: int = 0
@@ -72,6 +74,11 @@ class Bank(Work):
     def width(self) -> int:
         """Numbers that a row has in all: its features, their mixtures and a diagonal per entry."""
         return self.selector.shape[1] + len(self.entries)
+
+    @property
+    def kept(self) -> int:
+        """Numbers that are kept for each draw; those of cells are half as precise."""
+        return self.width + sum(grid.cells for grid in self.grids) // 2
 
     def features_of(self, k: int) -> tuple[IntArray, FloatArray]:
         """Numbers of the features, or mixtures, that an entry sums over, and their scales."""
@@ -100,13 +107,28 @@ class Bank(Work):
         expected = self.selector @ (squares @ variances.astype(self.dtype)).astype(np.float64)
         wanted, by_row = self.diagonal_entries, self.diagonal_selector @ squares
         forms, diagonals = np.zeros((len(matrix), columns)), np.zeros((wanted.size, columns))
+        cells = CellsPartial(self.grids, chunk, weights, columns) if self.grids else None
 
         def finished() -> BankSums:
             whole = np.zeros((len(self.entries), columns))
             whole[wanted] = diagonals
-            return forms, whole, expected
+            return forms, whole, expected, () if cells is None else cells.finished()
 
-        return Summing([(Products(matrix.T, by_row.T, chunk.p), forms, diagonals)], finished)
+        target = Products(matrix.T, by_row.T, chunk.p), forms, diagonals
+        return WithCells([target], finished, cells)
+
+
+@dataclass(frozen=True, eq=False)
+class WithCells(Summing):
+    """Products with features, and sums over cells."""
+
+    cells: CellsPartial | None
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        super().add(drawn)
+        if self.cells is not None:
+            self.cells.add(drawn)
 
 
 def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
@@ -115,6 +137,8 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     Entries without null variance are left out.
     """
     points, variances = pilot.points, pilot.variances / unit**2
+    scans = [entry for entry in entries if entry.crossed] if variances.any() else []
+    grids, entries = tuple(make_grids(scans, pilot)), [e for e in entries if not e.crossed]
     products = tuple(dict.fromkeys(product for entry in entries for product in entry.features))
     number = {product: k for k, product in enumerate(products)}
     index = [np.array([number[own] for own in entry.features], dtype=int) for entry in entries]
@@ -141,6 +165,7 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
         single=np.array([rows[0] if rows.size == 1 else -1 for rows in index], dtype=int),
         moments=moments.take(np.array(alive, dtype=int)),
         unit=unit,
+        grids=grids,
     )
 
 

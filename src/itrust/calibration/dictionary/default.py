@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -36,24 +36,24 @@ from itrust.terms import (
 SHARES = {  # relative to each other; families without entries leave theirs to the others
     "overall": 0.10,
     "prediction": 0.07,
-    "linear": 0.38,
-    "joint": 0.60,
-    "group effects": 0.50,
+    "linear": 2.00,
+    "joint": 0.75,
+    "group effects": 2.00,
     "curved": 0.05,
-    "parts": 0.06,
-    "tails": 0.25,
     "smooth": 0.10,
     "with prediction": 0.02,
-    "pairs": 0.10,
+    "pairs": 0.05,
     "crossings": 0.06,
-    "crossed groups": 0.16,
+    "crossed groups": 0.40,
     "full": 0.04,
+    "ranges": 0.25,
+    "regions": 0.80,
+    "triples": 0.10,
 }
-# One covariate among very many: its trend shares its family's weight with all the others.
-SHARES_OF_MANY = {**SHARES, "linear": 1.8, "joint": 0.16, "tails": 0.04}
+SCANNED = "ranges", "regions", "triples"  # families whose regions are scanned
 # Calibration given covariates implies calibration overall, so what speaks against the latter keeps
 # these parts of the whole weight, however many covariates are named.
-KEPT = {"overall": 0.18, "prediction": 0.14}
+KEPT = {"overall": 0.10, "prediction": 0.07}
 # Directions of a test with an interval null: a violation is everywhere first of all.
 DIRECTION_SHARES = {
     "overall": 0.60,
@@ -69,8 +69,10 @@ DIRECTION_SHARES = {
 }
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
-TENTHS, FIFTHS, QUARTERS, FORTIETHS = 10, 5, 4, 40
+FIFTHS, QUARTERS, FORTIETHS = 5, 4, 40
 MAX_CONTRASTS = 60  # checks between classes
+MAX_SCANNED = 128  # pairs of columns whose regions are scanned
+MAX_TRIPLES = 12  # of columns
 MIN_TAIL = 5  # rows of a fortieth, among the pilot rows
 MAX_JOINT = 400  # features of a check of all covariates
 MAX_DIRECTIONS = 240  # of a test with an interval null
@@ -86,9 +88,9 @@ def default_dictionary_for(points: Points) -> Dictionary:
     """Build the default dictionary from rows without labels (all, or a random part).
 
     Overall level; the prediction alone; per number a trend, a quadratic, a cubic, two smooth
-    entries, tenths, both tails and one crossed with the prediction; per category its levels, one
-    by one and together; all trends and all quadratics together; pairs; and the default kernel on
-    everything at four widths.
+    entries and one crossed with the prediction; per category its levels, one by one and together;
+    all trends and all quadratics together; pairs; regions of one column and of several; and the
+    default kernel on everything at four widths.
     """
     columns = _useful(points)
     many = len(columns) > FEW_COLUMNS
@@ -104,8 +106,9 @@ def default_dictionary_for(points: Points) -> Dictionary:
     notes: list[str] = []
     entries += _of_all(columns, notes)
     entries += _of_pairs(columns, notes)
+    entries += _scans(columns, notes)
     entries += _of_everything(points)
-    shares = _keeping(SHARES_OF_MANY if many else SHARES, [entry.family for entry in entries])
+    shares = _keeping(SHARES, [entry.family for entry in entries])
     return Dictionary(tuple(_distinct(entries)), shares, tuple(notes))
 
 
@@ -235,8 +238,6 @@ def _of_one(column: Described, *, many: bool) -> Iterator[Entry]:
     yield _check("curved", Curve(name, 3))
     yield _smooth(f"{name} alone", "smooth", name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", name, FINE, 6 if many else 12)
-    yield from _parts(column, FIFTHS if many else TENTHS)
-    yield from _tails(column)
     across, along = (2, 2) if many else (4, 3)
     crossed = _crossed(_waves(name, across), _waves(None, along))
     yield _several(f"{name} x prediction", "with prediction", crossed, Shape.PAIR)
@@ -375,6 +376,23 @@ def _trends_within(a: Described, b: Described) -> list[Entry]:
     features = _crossed(_levels(a), _waves(b.name, 4))
     whole = _several(f"{_title(a)} x {b.name}", "pairs", features, Shape.PAIR)
     return [whole, *(_check("pairs", level, Curve(b.name, 1)) for level in a.levels)]
+
+
+def _scans(columns: Sequence[Described], notes: list[str]) -> Iterator[Entry]:
+    """Regions of one column, of two, the prediction among them; of three with a category."""
+    names: list[ColumnName] = [None, *(column.name for column in columns)]
+    pairs = list(combinations(names, 2))
+    few = {column.name for column in columns if column.levels and _is_small(column)}
+    triples = [some for some in combinations(names[1:], 3) if 1 <= len(few.intersection(some)) <= 2]
+    if len(pairs) > MAX_SCANNED:
+        notes.append(f"too many covariates to scan {len(pairs) - MAX_SCANNED:,} of the pairs")
+    ordered = (tuple(sorted(some, key=lambda name: name not in few)) for some in triples)
+    scans = [*((name,) for name in names), *pairs[:MAX_SCANNED], *islice(ordered, MAX_TRIPLES)]
+    for crossed in scans:
+        family = SCANNED[len(crossed) - 1]
+        title = " x ".join("prediction" if name is None else name for name in crossed)
+        read = tuple(name for name in crossed if name is not None)
+        yield Entry(f"{title}: {family}", family, read, crossed=crossed, shape=Shape.REGION)
 
 
 def _of_everything(points: Points) -> Iterator[Entry]:

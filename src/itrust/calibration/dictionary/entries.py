@@ -11,7 +11,7 @@ from typing import Any, Literal
 from itrust._core import InputError, listed, place_of
 from itrust.data import Everywhere, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
-from itrust.terms import Product, Shape
+from itrust.terms import ColumnName, Product, Shape
 
 # Features are as the entry says, divided by their null standard deviations, or turned so that they
 # are uncorrelated under the null, with variance 1.
@@ -31,11 +31,13 @@ class Entry:
     shape: Shape = Shape.KERNEL
     where: Predicate = field(default_factory=Everywhere)
     scaling: Scaling = "stated"
+    crossed: tuple[ColumnName, ...] = ()  # columns whose regions are scanned
+    direction: int = 0  # of the bias in the region that shows most
 
     @property
     def rank(self) -> int | None:
-        """Number of features; None for a kernel."""
-        return len(self.features) if self.kernel is None else None
+        """Number of features; None for a kernel and a scan of regions."""
+        return len(self.features) or None
 
     @property
     def about(self) -> dict[str, Any]:

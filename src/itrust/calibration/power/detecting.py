@@ -166,6 +166,9 @@ class Detectable(_Plan):
         1 % of the rows; with more than 20 covariates, of the first 20.
     coverage : Coverage
         How many regions of which kind make the headline, and what was not looked at.
+    corners : tuple of (float, float)
+        Shares of the rows, and the bias of a rectangle of two covariates with so many that is
+        seen, wherever it lies; empty where none are scanned, and with clusters.
     power : float
         With which the biases are seen.
     alpha : float
@@ -189,6 +192,7 @@ class Detectable(_Plan):
     regions: tuple[RegionPower, ...]
     pairs: tuple[RegionPower, ...]
     coverage: Coverage
+    corners: tuple[tuple[float, float], ...]
     power: float
     alpha: float
     simulated: float
@@ -240,6 +244,7 @@ class Detectable(_Plan):
             "everywhere": self.everywhere,
             **vars(self),
             "pairs": self.worst_pairs[:MAX_PAIRS],
+            "corners": [dict(zip(("share", "shift"), own, strict=True)) for own in self.corners],
             **self._of_clusters(),
         }
 
@@ -437,6 +442,7 @@ def _detectable(sensitivity: Sensitivity, simulations: int) -> Detectable:
             uncrossed=uncrossed,
             uncut=uncut,
         ),
+        corners=sensitivity.corners(),
         power=sensitivity.wanted,
         alpha=sensitivity.alpha,
         simulated=simulated,

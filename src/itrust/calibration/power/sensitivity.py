@@ -33,6 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray, Rng, as_seed, checked_share
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, checked_draws, planned_test
+from itrust.calibration.dictionary import codes_of, reach
 from itrust.calibration.pipeline import Prepared, Scores, score
 from itrust.calibration.power.clusters import Clustering, ClusterNoise
 from itrust.calibration.tails import pearson3_log_sf, student_quantile
@@ -54,6 +55,10 @@ BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out f
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
 LEAST_QUANTILE = 0.5  # so that Student's can be compared with it
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
+TRIED_WINDOWS, ALIKE = 60, 0.95  # regions of a scan, and how much those that are worked out overlap
+CORNERS = 2, 4, 6  # how often rows are halved to get a rectangle
+MIN_VARIANCE = 3.0  # of its sum, in labels
+SMALLEST_TAIL = 1e-9  # of a check that any draw exceeds
 BITS = 30
 # Where points move along each axis, k-th number times 2^-k: those of Joe and Kuo (2008).
 DIRECTIONS = np.array(
@@ -166,6 +171,12 @@ class Area:
     normals: FloatArray
     forms: IntArray
     kernels: IntArray
+    windows: Windows | None = None
+
+
+# Regions of the scan: which pilot rows are inside, (W, m), their null variances, the |z| that show
+# them, (W,), and normal numbers with their null correlations, (256, W).
+Windows = tuple[BoolArray, FloatArray, FloatArray, FloatArray]
 
 
 class Sensitivity:
@@ -203,6 +214,12 @@ class Sensitivity:
             self.noise = ClusterNoise(clustering, whole, self.bank, self.v[: self.known])
         self.freedom = math.inf if self.noise is None else self.noise.freedom
         self._find_spreads(scores)
+        self.law = None
+        if self.bank.grids and self.noise is None:
+            self.law = scores.region_law(independent=True)
+            needed = self.critical - self.law.log_weights
+            self.region_scores = self.law.scores_of(np.maximum(needed, SMALLEST_TAIL))
+            self.codes = [codes_of(grid, self.pilot) for grid in self.bank.grids]
 
     @classmethod
     def of(
@@ -257,7 +274,7 @@ class Sensitivity:
         is_single = bank.single >= 0
         self.single_scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
         self.covariances: dict[int, Sequence[FloatArray]] = {}  # of several features: F'VF
-        effects = np.ones(is_single.size)
+        effects, first = np.ones(is_single.size), is_single.size + len(bank.grids)
         if noise is not None:
             effects = np.where(is_single, noise.effects[bank.single], 1.0)
         for check in np.flatnonzero(~is_single).tolist():
@@ -274,9 +291,11 @@ class Sensitivity:
         if noise is not None:
             more = np.array([noise.form_effect(matrix) for matrix in self.kernels])
         traces = [self.n / v.size * float(np.diagonal(matrix) @ v) for matrix in self.kernels]
-        self.effects = np.concatenate([effects, more])
-        self.null_sd = np.concatenate([spread, scores.sd[is_single.size :] * more])
-        self.expected = np.append(np.where(is_single, np.square(spread), diagonals), traces)
+        ones = np.ones(len(bank.grids))  # scans of regions have a law of their own
+        self.effects = np.concatenate([effects, ones, more])
+        self.null_sd = np.concatenate([spread, ones, scores.sd[first:] * more])
+        expected = np.where(is_single, np.square(spread), diagonals)
+        self.expected = np.concatenate([expected, ones, traces])
 
     def regions(self) -> list[Area]:
         """All rows, then the parts of every covariate; those without rows are left out."""
@@ -287,6 +306,25 @@ class Sensitivity:
         """Pairs of parts of two covariates that hold at least 1 % of the rows, some at a time."""
         for cut in pairs_of(self.prepared.survey.points, self.pilot):
             yield from self._areas(cut)
+
+    def corners(self) -> tuple[tuple[float, float], ...]:
+        """Shares of the rows, and the shift of a rectangle of two columns that is seen, anywhere.
+
+        By the sum of its residuals, where probabilities are as they are on average.
+        """
+        grids = self.bank.grids if self.law is not None else ()
+        pairs = [k for k, grid in enumerate(grids) if len(grid.entry.crossed) == 2]
+        if not pairs:
+            return ()
+        score = float(self.region_scores[pairs].max())
+        mass, variance = (self.n * float(own.mean()) for own in (self.weights, self.v))
+        beyond = -float(ndtri(1 - self.wanted))
+        found = []
+        for depth in CORNERS:
+            share = 0.5**depth
+            z = float(reach(score, np.array(depth))) + beyond
+            found.append((share, z * math.sqrt(variance / share) / mass))
+        return tuple(own for own in found if own[0] * variance >= MIN_VARIANCE)
 
     def _areas(self, cut: Cut) -> Iterator[Area]:
         """Find the checks that see each of some regions best."""
@@ -308,7 +346,42 @@ class Sensitivity:
                 normals=self._normals(singles[k], means[k]),
                 forms=forms[k],
                 kernels=kernels[k][: None if enough[k] else 0],
+                windows=self._windows(where, rows),
             )
+
+    def _windows(self, where: Predicate, rows: IntArray) -> Windows | None:
+        """Regions of scans that see some rows best; None where none reads their columns."""
+        if self.law is None:
+            return None
+        times, found = self.n / self.p.size, list[tuple[float, float, BoolArray]]()
+        for k, (grid, codes) in enumerate(zip(self.bank.grids, self.codes, strict=True)):
+            if not where.names <= {*grid.entry.covariates} or len(grid.entry.crossed) > 2:
+                continue
+            moved = np.bincount(codes[rows], self.weights[rows], grid.cells)
+            variance = times * np.bincount(codes, self.v, grid.cells)
+            needed = reach(self.region_scores[k], grid.depths)
+            seen = times * grid.regions(moved) * grid.scales(variance) / needed
+            for at in np.argsort(-seen, axis=None)[:TRIED_WINDOWS]:
+                a, b = np.unravel_index(int(at), seen.shape)
+                inside = grid.a.windows[a][codes // grid.b.cells] > 0
+                inside &= grid.b.windows[b][codes % grid.b.cells] > 0
+                found.append((float(seen[a, b]), float(needed[a, b]), inside))
+        chosen: list[tuple[float, float, BoolArray]] = []
+        for own in sorted(found, key=lambda own: -own[0]):
+            if own[0] > 0 and all(self._overlap(own[2], other[2]) < ALIKE for other in chosen):
+                chosen.append(own)
+            if len(chosen) == BEST_SINGLES:
+                break
+        if not chosen:
+            return None
+        inside = np.array([own[2] for own in chosen])
+        covariance = times * ((inside * self.v) @ inside.T)
+        normals = NORMALS[:, : len(chosen)] @ _root(covariance)
+        return inside, np.diagonal(covariance), np.array([own[1] for own in chosen]), normals
+
+    def _overlap(self, a: BoolArray, b: BoolArray) -> float:
+        """Correlation of sums in two regions."""
+        return float(self.v[a & b].sum() / math.sqrt(self.v[a].sum() * self.v[b].sum()))
 
     def _best_checks(self, means: FloatArray, few: csr_array) -> tuple[IntArray, ...]:
         """Checks of one feature, of several, and kernels, by their values over critical ones."""
@@ -327,7 +400,7 @@ class Sensitivity:
         return (
             singles[_largest(by_single, BEST_SINGLES)],
             forms[_largest(by_form / units[forms], BEST_FORMS)],
-            _largest(by_kernel / units[len(self.bank.entries) :], BEST_KERNELS),
+            _largest(by_kernel / units[units.size - len(self.kernels) :], BEST_KERNELS),
         )
 
     def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
@@ -339,11 +412,7 @@ class Sensitivity:
         if self.noise is not None:
             covariance = self.noise.covariances(columns, covariance)[1]
         covariance = covariance * signs * signs[:, None]
-        unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
-        values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
-        # The symmetric root: signs of eigenvectors, which differ between machines, cancel.
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return np.asarray(NORMALS[:, : checks.size] @ root)
+        return np.asarray(NORMALS[:, : checks.size] @ _root(covariance))
 
     def rows_needed(self, area: Area, bias: float) -> float:
         """Rows at which a bias is seen with the wanted power, whichever direction it has."""
@@ -378,8 +447,10 @@ class Sensitivity:
     def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""
         seed = as_seed(np.random.default_rng([self.seed, 1]))
-        combined = score(self.prepared, _Moved(region, shift), simulations, seed).combined[1:]
-        return float(np.mean(combined > self.critical))
+        made = score(self.prepared, _Moved(region, shift), simulations, seed)
+        if self.law is not None:  # these draws do not tell what a calibrated model shows
+            made.log_tails[made.is_region] = self.law.tails(made.standardised[made.is_region])
+        return float(np.mean(made.combined[1:] > self.critical))
 
     def smallest_both(self, area: Area) -> tuple[float, float]:
         """The smallest shifts up and down that are seen; NaN for a way without room.
@@ -414,12 +485,12 @@ class Sensitivity:
             return math.inf if SHIFTS[-1] in shifts else math.nan
         at = int(reached[0])
         # What does not reach it at the upper end does not reach it between.
-        forms = powers[1:, at] >= self.wanted
+        seen = powers[1:, at] >= self.wanted
         area = replace(
             area,
             singles=area.singles[: None if powers[0, at] >= self.wanted else 0],
-            forms=area.forms[forms[: area.forms.size]],
-            kernels=area.kernels[forms[area.forms.size :]],
+            forms=area.forms[seen[: area.forms.size]],
+            kernels=area.kernels[seen[seen.size - area.kernels.size :]],
         )
         between = np.linspace(shifts[at - 1] if at else 0.0, shifts[at], 21)[1:]
         reached = np.flatnonzero(self.power(area, sign * between) >= self.wanted)
@@ -438,6 +509,8 @@ class Sensitivity:
         if area.singles.size:
             powers = [self._of_singles(area, moved, change, n)]
         powers += [self._of_form(int(check), area, moved, change, n) for check in area.forms]
+        if area.windows is not None and n == self.n:
+            powers.append(self._of_windows(area.windows, area, moved, change))
         some = area.rows < self.known
         few = replace(area, rows=area.rows[some])
         powers += [self._of_kernel(int(k), few, moved[some], change[some], n) for k in area.kernels]
@@ -509,11 +582,23 @@ class Sensitivity:
         value = squares @ np.square(means) - diagonal
         return self._of_quadratic(check, n, value, noise, traces @ change, diagonal)
 
+    def _of_windows(
+        self, windows: Windows, area: Area, moved: FloatArray, change: FloatArray
+    ) -> FloatArray:
+        """Power of sums of residuals in regions of the scan together, (k,)."""
+        inside, variance, needed, normals = windows
+        scale, own = area.times * self.n / self.p.size, inside[:, area.rows].astype(float)
+        mean, spread = np.abs(scale * (own @ moved)), variance[:, None] + scale * (own @ change)
+        beyond = mean - (needed * np.sqrt(variance))[:, None]
+        beyond /= np.sqrt(np.maximum(spread, 1e-300))
+        return np.asarray(np.mean((normals[:, :, None] > -beyond).any(axis=1), axis=0))
+
     def _of_kernel(
         self, kernel: int, area: Area, moved: FloatArray, change: FloatArray, n: float
     ) -> FloatArray:
         """Power of a kernel that is known on some rows, (k,)."""
-        matrix, check = self.kernels[kernel], len(self.bank.entries) + kernel
+        matrix = self.kernels[kernel]
+        check = self.null_sd.size - len(self.kernels) + kernel
         rows = area.rows
         scale, times = n / self.known, area.kernel_times
         traces = times * np.diagonal(matrix)[rows]
@@ -548,6 +633,13 @@ class Sensitivity:
         variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
         needed = critical * null_sd * self._swollen(spread + diagonal, expected)
         return np.asarray(ndtr((value - needed) / (np.sqrt(variance) + 1e-300)))
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """The symmetric root of the correlations: signs, which differ between machines, cancel."""
+    unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _allowed(alpha: float, power: float, draws: int) -> int:

@@ -9,11 +9,14 @@ from itrust.calibration.validation.results import Validation as Validation
 from itrust.calibration.validation.results import ValidationStatistic as ValidationStatistic
 from itrust.calibration.validation.results import ValidationTable as ValidationTable
 from itrust.calibration.validation.statistics import grade_tests as grade_tests
+from itrust.calibration.validation.statistics import intercept_and_slope as intercept_and_slope
+from itrust.calibration.validation.statistics import logistic_fits as logistic_fits
 from itrust.calibration.validation.statistics import quantile_of as quantile_of
 from itrust.calibration.validation.statistics import restricted_cubic as restricted_cubic
 from itrust.calibration.validation.statistics import validated as validated
 from itrust.calibration.validation.statistics import validation as validation
 from itrust.calibration.validation.tally import Partition as Partition
+from itrust.calibration.validation.tally import Tallied as Tallied
 from itrust.calibration.validation.tally import TallySums as TallySums
 from itrust.calibration.validation.tally import grade_name as grade_name
 from itrust.calibration.validation.tally import read_grades as read_grades

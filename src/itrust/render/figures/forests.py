@@ -20,7 +20,6 @@ from itrust.render.document import LIGHT, number
 from itrust.render.figures import style
 from itrust.render.figures.style import Display, paint
 from itrust.render.text.balance import difference_words
-from itrust.render.text.bias import rows_of
 from itrust.render.text.comparisons import change_title
 from itrust.render.text.tasks import WAYS, task_title
 from itrust.tasks import Estimate, TaskEstimate, TaskResult
@@ -287,7 +286,7 @@ def _paint_parts(audit: Audit, ax: Axes) -> None:
     shown = audit.diagnosis.shown
     parts = shown[:MAX_PARTS]
     if parts:
-        labels = [f"{style.in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
+        labels = [f"{style.in_two_lines(str(part.where))}  ({part.rows:,})" for part in parts]
         forest(ax, labels, parts, audit.alpha)
     else:
         named = [str(item) for item in audit.evidence if isinstance(item, Finding)][:1]

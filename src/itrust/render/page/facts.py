@@ -95,9 +95,6 @@ class MarkedFacts:
             return Markup("{}<bdi>{}</bdi>{}").format(sign, row[key], few)
         if key == "interval":
             return self.interval(place, kind)
-        if key == "judged":
-            ends = (self.number(f"{place}.{name}", "rows") for name in ("judged_on", "rows"))
-            return Markup('<span class="nowrap">{} of {}</span>').format(*ends)
         return self.number(f"{place}.{key}", kind)
 
     def rows(

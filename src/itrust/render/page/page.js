@@ -570,7 +570,7 @@
     const safe = /^\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-  const PAIRS = new Map([["interval", ["lower", "upper"]], ["judged on", ["judged on", "rows"]]]); // two numbers in a cell
+  const PAIRS = new Map([["interval", ["lower", "upper"]]]); // two numbers in a cell
   function csvText(place) {
     const made = place.dataset.table.split(" ").map(byId).filter(Boolean);
     return made.map((own) => {

@@ -55,6 +55,7 @@ def bias_dot(
 ) -> dict[str, Any]:
     """A bias with its interval; the script writes what stands beside the pointer."""
     numbers = {key: part[key] for key in ("bias", "lower", "upper", "pvalue", "rows")}
+    numbers["bias"] = part.get("estimate", part["bias"])
     told = rows or shown(part["rows"], "rows")
     return {"name": name or part["name"], "shown": is_shown(part, alpha), "told": told, **numbers}
 
@@ -65,10 +66,8 @@ def biased_parts(a: MarkedFacts) -> list[dict[str, Any]]:
     for kind in ("group", "slice"):
         table = a["parts"][0]["diagnosis"][f"{kind}s"]
         for k, part in enumerate([] if table is None else table[f"{kind}s"]):
-            rows = [shown(part.get(key), "rows") for key in ("judged_on", "rows")]
-            told = f"judged on {rows[0]} of {rows[1]}" if kind == "slice" else rows[1]
             place = {"kind": kind, "place": f"parts.0.diagnosis.{kind}s.{kind}s.{k}"}
-            own = bias_dot(part, table["alpha"], part.get("rule") or part["name"], told)
+            own = bias_dot(part, table["alpha"], part.get("rule") or part["name"])
             found.append({**place, **own})
     return sorted(found, key=_near_end, reverse=True)
 

@@ -208,7 +208,7 @@ def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
     else:
         first = f"the verdict is {audit.verdict.value!r}, and {str(require)!r} is required"
     lines = [f"  {audit.summary}", f"  verdict: {audit.sentence}"]
-    told = [evidence_words(item, audit.tolerance) for item in audit.evidence]
+    told = [evidence_words(item) for item in audit.evidence]
     lines += [f"  evidence: {words}" for words in told[:MAX_EVIDENCE]]
     if len(told) > MAX_EVIDENCE:
         lines.append(f"  evidence: and {len(told) - MAX_EVIDENCE:,} more")
@@ -300,9 +300,8 @@ def _rows(audit: Audit) -> list[str]:
     lines = [f"{audit.n:,}{by_cluster(audit)},{chosen} judged on {judged_on(audit)}"]
     if not audit.classes and audit.rows_at_hand != audit.n:
         charts = "reliability by group, curves, maps, " if audit.charts.computed else ""
-        searched = f"slices searched in {audit.rows_at_hand:,} random rows and judged on all others"
         others = f"{charts}what could have been missed and the checks of assumptions"
-        lines.append(f"{searched}; {others} from random rows; all else from all rows")
+        lines.append(f"{others} from {audit.rows_at_hand:,} random rows; all else from all rows")
     return [*lines, *in_time(audit.autocorrelation)]
 
 
@@ -467,8 +466,8 @@ def _diagnosis(audit: Audit) -> list[Block]:
     told = f"no slice stands out{beside}"
     if len(slices):
         told = (
-            f"{counted(len(slices), 'slice')}{beside} found on one part of the rows, "
-            f"{len(slices.confirmed) or 'none'} confirmed on the other"
+            f"{counted(len(slices.confirmed), 'slice')}{beside} confirmed among "
+            f"{slices.regions:,} regions"
         )
     points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"
     marked = marked_pictures(audit.charts.to_dict())

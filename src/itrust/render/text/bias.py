@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,6 @@ from itrust.bias import (
     GroupTable,
     LocalBias,
     PartBias,
-    Slice,
     SliceTable,
 )
 from itrust.render.document import (
@@ -33,30 +32,23 @@ from itrust.render.document import (
     seconds,
 )
 
-MAX_UNCONFIRMED = 2  # slices that were not confirmed and are told all the same
 MAX_COORDINATES = 4
 PART_HEAD = ("where", "rows", "bias", "interval", "p")
 RATES = ("predicted", "observed")
+PICKED = "a bias that is shown is told smaller than that: what is picked out looks too large"
 
 
 @document_of.register
 def _(part: PartBias) -> Document:
-    return Document(f"{part.where}: {part.bias:+.3f}, {counted(part.rows, 'row')}")
-
-
-def rows_of(part: PartBias) -> str:
-    """How many rows its numbers come from; of a slice, those that judged it."""
-    if isinstance(part, Slice):
-        return f"{part.judged_on:,} of {part.rows:,}"
-    return f"{part.rows:,}"
+    return Document(f"{part.where}: {part.estimate:+.3f}, {counted(part.rows, 'row')}")
 
 
 def bias_and_interval(part: Any) -> tuple[str, str]:
     """The bias and its interval, with the digits that the interval can tell."""
-    ends = part.lower, part.upper
-    if not np.isfinite(part.bias):
-        return number(part.bias, "+.3f"), interval(*ends)
-    bias, lower, upper = (signed_in(value, *ends) for value in (part.bias, *ends))
+    ends, size = (part.lower, part.upper), getattr(part, "estimate", part.bias)
+    if not np.isfinite(size):
+        return number(size, "+.3f"), interval(*ends)
+    bias, lower, upper = (signed_in(value, *ends) for value in (size, *ends))
     return bias, f"{lower} to {upper}"
 
 
@@ -64,7 +56,12 @@ def part_cells(part: PartBias, *, rates: bool = False) -> tuple[str, ...]:
     """A group or slice as a row of `PART_HEAD`, with `RATES` behind the rows if asked for."""
     means = (number(rate, ".3f") for rate in (part.predicted, part.observed)) if rates else ()
     pvalue = number(part.pvalue, ".3g")
-    return (str(part.where), rows_of(part), *means, *bias_and_interval(part), pvalue)
+    return (str(part.where), f"{part.rows:,}", *means, *bias_and_interval(part), pvalue)
+
+
+def _signs(parts: Iterable[PartBias]) -> list[str]:
+    """What a bias is, and how the told one differs."""
+    return [SIGN, *([PICKED] if any(part.at_least for part in parts) else [])]
 
 
 @document_of.register
@@ -86,7 +83,7 @@ def _(result: GroupTable) -> Document:
         kind = f"; both are approximate, {why}"
     return Document(
         f"Bias in {counted(len(result), 'group')}",
-        [Table(head, rows), Notes([SIGN, f"{cover}{kind}", *noted(result.notes).lines])],
+        [Table(head, rows), Notes([*_signs(result), f"{cover}{kind}", *noted(result.notes).lines])],
     )
 
 
@@ -95,24 +92,20 @@ def _(result: SliceTable) -> Document:
     others = [part for part in result.slices if part not in result.confirmed]
     rows = [
         ("+" if part.pvalue <= result.alpha else "", *part_cells(part, rates=True))
-        for part in (*result.confirmed, *others[:MAX_UNCONFIRMED])
+        for part in (*result.confirmed, *others)
     ]
-    notes = []
-    if not result.slices:
-        notes.append(f"none: no rule with {result.min_rows:,} rows of a half stands out")
-    if len(others) > MAX_UNCONFIRMED:
-        notes.append(f"and {len(others) - MAX_UNCONFIRMED} more that were not confirmed")
     meaning = (
-        f"+ confirmed at alpha {result.alpha:g} on the half that the slice was not found on: the "
-        "interval excludes 0. Rates, intervals and p-values are that half's, and hold for all "
-        "slices at once"
+        f"+ confirmed at alpha {result.alpha:g}: the interval excludes 0. Intervals and p-values "
+        f"hold for all {result.regions:,} regions at once"
     )
+    if not result.slices:
+        looked = counted(result.regions, "region") if result.regions else "no region: too few rows"
+        meaning = f"none stands out; looked at {looked}"
     return Document(
-        f"Slices found on one part of {result.n:,} rows and judged on the other: "
-        f"{len(result.confirmed) or 'none'} confirmed",
+        f"Slices of {result.n:,} rows: {len(result.confirmed) or 'none'} confirmed",
         [
             Table(("", "slice", "rows", *RATES, *PART_HEAD[2:]), rows),
-            Notes([*notes, SIGN, meaning, *noted(result.notes).lines]),
+            Notes([*_signs(result), meaning, *noted(result.notes).lines]),
         ],
     )
 

@@ -101,7 +101,7 @@ def class_finding_text(name: object, finding: Finding) -> str:
     way = "low" if finding.direction > 0 else "high"
     if finding.shape is Shape.LEVEL:
         return f"too {way} for {name} overall"
-    if finding.shape in (Shape.GROUP, Shape.PART):
+    if finding.shape in (Shape.GROUP, Shape.PART, Shape.REGION):
         there = f"where {finding.where}, compared with elsewhere"
         return f"too {way} for {name} {there}{_shared(finding)}"
     return f"{name}: {finding_text(finding)}"
@@ -136,7 +136,7 @@ def _extremes(finding: Finding) -> str:
 
 
 def _shown(finding: Finding) -> str:
-    if finding.shape in (Shape.GROUP, Shape.PART):
+    if finding.shape in (Shape.GROUP, Shape.PART, Shape.REGION):
         return f"the bias is {_more(finding)} where {finding.where} than elsewhere"
     where = "" if finding.where == Everywhere() else f" where {finding.where}"
     return f"{_sentence(finding, _what(finding))}{where}"
@@ -405,6 +405,7 @@ def _(result: Detectable) -> Document:
                 [
                     f"worst: {size_text(result.worst.shift)} at {result.worst.where}{simulated}",
                     f"looked {coverage_words(result.coverage)}",
+                    *_corners(result),
                     "too low: the truth lies above the prediction. -: no room between 0 and 1.",
                     *_clustering(result),
                     *noted(result.notes).lines,
@@ -412,6 +413,13 @@ def _(result: Detectable) -> Document:
             ),
         ],
     )
+
+
+def _corners(result: Detectable) -> list[str]:
+    """How large a bias in a corner of two covariates has to be."""
+    sizes = [f"{size_text(shift)} with {100 * share:.2g} %" for share, shift in result.corners]
+    told = "a rectangle of two covariates or the prediction is seen, wherever it lies, from a bias"
+    return [f"{told} of {in_words(sizes)} of the rows"] if sizes else []
 
 
 def _regions(regions: Sequence[RegionPower]) -> Table:

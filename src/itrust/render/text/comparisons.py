@@ -171,7 +171,7 @@ def _(result: RecalibrationTable) -> Document:
             for m in result
             if m.slice
         ]
-        title = "worst confirmed slice, judged on half of the rows"
+        title = "worst confirmed slice"
         slices = [Section("slices", title, [Notes(rules or ["none"])])]
     made = (
         f"fitted on {result.calibration_rows:,} rows, judged on {result.test_rows:,} others; "

@@ -13,12 +13,11 @@ from itrust.auditing import (
     Judgement,
     MeanBias,
     Overlooked,
-    PointBias,
     Verdict,
 )
 from itrust.bias import PartBias
-from itrust.calibration import Clustering, Coverage, Finding, Refusal, TakenFor
-from itrust.data import Everywhere, Predicate
+from itrust.calibration import Clustering, Coverage, Finding, Refusal, TakenFor, ValidationStatistic
+from itrust.data import PREDICTION, Everywhere, Predicate
 from itrust.render.text.tasks import task_title, task_values
 from itrust.tasks import TaskResult
 
@@ -97,7 +96,7 @@ def _calibrated(judgement: Judgement) -> str:
     places = [item for item in judgement.evidence if not isinstance(item, TaskResult)]
     if not places:  # numbers have sentences of their own
         return told
-    shown = evidence_words(places[0], judgement.tolerance)
+    shown = evidence_words(places[0])
     return f"{told} A smaller bias is shown by itself: {shown}."
 
 
@@ -253,7 +252,8 @@ def _against(judgement: Judgement) -> str:
     if not judgement.evidence:
         return "in rows that are too few to be shown"
     others = len(judgement.evidence) - 1
-    return f"{_first(judgement)}{f' (and {others} more)' if others else ''}"
+    shown = evidence_words(judgement.evidence[0])
+    return f"{shown}{f' (and {others} more)' if others else ''}"
 
 
 def _seen(missed: Overlooked, tolerance: float) -> str:
@@ -350,7 +350,19 @@ def _place(where: Predicate) -> str:
 
 
 def _first(judgement: Judgement) -> str:
-    return evidence_words(judgement.evidence[0], judgement.tolerance)
+    """Level and slope, what these come to, and what is next; of several classes those of one."""
+    told, first = [], judgement.evidence[0]
+    for item in judgement.evidence:
+        inner: Any = item
+        if isinstance(item, ClassEvidence):
+            if not (isinstance(first, ClassEvidence) and item.name == first.name):
+                continue
+            inner = item.item
+        told.append(evidence_words(item))
+        of_prediction = isinstance(inner, PartBias) and inner.names == (PREDICTION,)
+        if not (of_prediction or isinstance(inner, MeanBias | ValidationStatistic)):
+            break
+    return "; ".join(told)
 
 
 def in_words(names: Sequence[str], last: str = "and") -> str:
@@ -365,15 +377,15 @@ def in_words(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
-def evidence_words(item: Any, tolerance: float = 0.0) -> str:
+def evidence_words(item: Any) -> str:
     """Say what one piece of evidence shows."""
     match item:
         case PartBias():
-            return _part_words(item, tolerance)
+            return _part_words(item)
         case MeanBias():
-            return f"{_at_least(item.at_least, item.lower, item.upper)} on average over all rows"
-        case PointBias():
-            return _point_words(item)
+            return f"{_off_by(item.bias, item)} on average over all rows"
+        case ValidationStatistic():
+            return _slope_words(item)
         case TaskResult():
             plugin, labels = task_values(item)
             values = f"{plugin} with probabilities, {labels} with labels (p = {item.pvalue:.3g})"
@@ -381,34 +393,39 @@ def evidence_words(item: Any, tolerance: float = 0.0) -> str:
         case ImpossibleLabels():
             return f"{counted(item.count, 'label')} that the model called impossible came true"
         case ClassEvidence(name, inner):
-            told = evidence_words(inner, tolerance)
+            if isinstance(inner, ValidationStatistic):
+                return _slope_words(inner, f" of {class_words(name)}")
+            told = evidence_words(inner)
             if name is None or isinstance(inner, TakenFor):
                 return told
-            between = "" if isinstance(inner, Finding) else "is "
-            lead = "for " if isinstance(inner, Finding) else ""
+            is_clause = isinstance(inner, Finding | ValidationStatistic)
+            lead, between = ("for ", "") if is_clause else ("", "is ")
             return f"{lead}{class_words(name)} {between}{told}"
     return str(item)  # findings and pairs of classes
 
 
-def _part_words(item: PartBias, tolerance: float) -> str:
+def _part_words(item: PartBias) -> str:
+    return f"{_off_by(item.estimate, item)} where {item.where}"
+
+
+def _off_by(estimate: float, item: PartBias | MeanBias) -> str:
+    """The direction in words, the size without what being picked out adds, and what is shown."""
     ends = item.lower, item.upper
-    likely, bias = (_size(size, *ends) for size in (item.estimate(tolerance), item.bias))
-    # Tables and pictures have the bias as it is seen; what is singled out tends to look too large.
-    size = f"estimate {likely}"
-    if likely != bias:
-        size = f"seen {bias}; likely about {likely}, as it was picked out for its size"
-    return f"{_at_least(item.at_least, *ends)} where {item.where} ({size})"
+    way = "low" if item.bias > 0 else "high"
+    return f"too {way} by about {_size(estimate, *ends)} (at least {_size(item.at_least, *ends)})"
 
 
-def _point_words(item: PointBias) -> str:
-    at = ", ".join(f"{name} {shown}" for name, _, shown, _ in item.coordinates)
-    near = ", ".join(part for part in (at, f"prediction {item.prediction:.2f}") if part)
-    told = f"{_at_least(item.at_least, item.lower, item.upper)} near {near}"
-    if item.bias is None:
-        return told
-    size = math.copysign(1, item.at_least) * item.bias  # below 0 if it is of the other sign
-    likely = signed_in(size, item.lower, item.upper).removeprefix("+")
-    return f"{told} (estimate {likely}, from the half of the rows that did not choose the place)"
+def _slope_words(slope: ValidationStatistic, of: str = "") -> str:
+    value, *ends = (float(own or 0) for own in (slope.value, slope.lower, slope.upper))
+    lower, upper = map(_beside_1, ends)
+    way = "too extreme" if value < 1 else "not extreme enough"
+    return f"the probabilities{of} are {way} (slope {value:.2f}, {lower} to {upper})"
+
+
+def _beside_1(end: float) -> str:
+    """An end of an interval that does not hold 1, which is never told as 1."""
+    texts = [f"{end:.{places}f}" for places in range(2, 7)]
+    return next((text for text in texts if float(text) != 1), texts[0])
 
 
 def class_words(name: object) -> str:
@@ -418,11 +435,6 @@ def class_words(name: object) -> str:
     ("'tie'", 'class 3')
     """
     return repr(name) if isinstance(name, str) else f"class {name}"
-
-
-def _at_least(bias: float, lower: float, upper: float) -> str:
-    """The smallest size that is shown, with its direction in words."""
-    return f"too {'low' if bias > 0 else 'high'} by at least {_size(bias, lower, upper)}"
 
 
 def _size(bias: float, lower: float, upper: float) -> str:

@@ -28,6 +28,7 @@ from itrust.calibration import (
     MulticlassResult,
     Refusal,
     RegionPower,
+    Shape,
     TakenFor,
     ValidationStatistic,
 )
@@ -337,11 +338,19 @@ def _largest(found: Iterable[tuple[OutcomePart, Any]]) -> list[tuple[OutcomePart
 
 
 def _findings(parts: Sequence[OutcomePart], alpha: float) -> list[tuple[OutcomePart, Finding]]:
-    """Findings of the test; of several classes the first of each, by p-value."""
-    if len(parts) == 1:
-        return [(parts[0], own) for own in parts[0].test.evidence(alpha)]
-    pairs = [(part, own) for part in parts for own in part.test.evidence(alpha)[:MAX_FINDINGS]]
-    return sorted(pairs, key=lambda own: own[1].pvalue)
+    """Findings of the test; of several classes the first of each, by p-value.
+
+    What says no more than a mean or a slope that is shown is left out.
+    """
+    most = None if len(parts) == 1 else MAX_FINDINGS
+    pairs = [
+        (part, own)
+        for part in parts
+        for own in part.test.evidence(alpha)[:most]
+        if not (own.shape is Shape.LEVEL and own.family == "overall" and part.mean.is_shown)
+        and not (own.shape is Shape.TREND and own.family == "prediction" and part.slope_is_shown)
+    ]
+    return pairs if most is None else sorted(pairs, key=lambda own: own[1].pvalue)
 
 
 def _of_several(test: Any, alpha: float) -> Iterator[ClassEvidence]:

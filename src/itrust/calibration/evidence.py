@@ -522,7 +522,10 @@ class _Trial:
         law = RegionLaw.of(np.array(scanned), weights, independent=False)
         scores = law.tails(np.array(scanned)) + weights[:, None]
         judged = [
+            # Of what is explained, the region stays that with the largest bias of all.
             replace(f, pvalue=max(f.pvalue, p), where=where, direction=sign)
+            if p <= JUDGED
+            else replace(f, pvalue=max(f.pvalue, p))
             for f, p, where, sign in zip(
                 findings.values(), step_down(scores).tolist(), places, signs, strict=True
             )

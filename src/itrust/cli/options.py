@@ -249,7 +249,7 @@ TABLE = (
     # More draws would take days and tell nothing more.
     _test(
         "draws",
-        "Redraws of the labels.",
+        "Redraws of the labels; where these leave the verdict to chance, up to 9,999 are made.",
         kind=Kind.COUNT,
         metavar="N",
         default=999,

@@ -136,7 +136,9 @@ def _extremes(finding: Finding) -> str:
 
 
 def _shown(finding: Finding) -> str:
-    if finding.shape in (Shape.GROUP, Shape.PART, Shape.REGION):
+    if finding.shape is Shape.REGION:  # judged beside all else that was found
+        return f"the bias is {_more(finding)} where {finding.where} than what is plainer explains"
+    if finding.shape in (Shape.GROUP, Shape.PART):
         return f"the bias is {_more(finding)} where {finding.where} than elsewhere"
     where = "" if finding.where == Everywhere() else f" where {finding.where}"
     return f"{_sentence(finding, _what(finding))}{where}"

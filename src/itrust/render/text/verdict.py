@@ -80,8 +80,8 @@ def _off(judgement: Judgement) -> str:
 def _band(judgement: Judgement, only: str = "") -> str:
     """Where the band lies within the tolerance."""
     share = judgement.share_within
-    where = "all" if share == 1 else f"{only}{math.floor(100 * share)} %"
-    where = "none" if share == 0 else where
+    where = f"{only}{math.floor(100 * share)} %" if share >= 0.01 else f"{only}fewer than 1 %"
+    where = "all" if share == 1 else where if share else "none"
     return (
         f"the confidence band of the bias, averaged over similar rows, lies within "
         f"{judgement.tolerance:g} at {where} of the points that were checked"

@@ -219,7 +219,7 @@ class Audit(Result):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What carries the verdict, the strongest first."""
+        """What carries the verdict, from plain to fine."""
         return self.judgement.evidence
 
     @property

@@ -205,7 +205,7 @@ class LocalBias(Result):
         Returns
         -------
         SliceTable
-            Confirmed slices first.
+            In the order of telling.
         """
         return slices_of(self._again(settings), **settings)
 

@@ -64,7 +64,7 @@ class Slice(PartBias):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceTable(PartTable[Slice]):
-    """Outcome of `bias_slices`: confirmed regions first, simple ones before others.
+    """Outcome of `bias_slices`: what stands out, simple regions before others.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def bias_slices(
     Returns
     -------
     SliceTable
-        Confirmed slices first.
+        In the order of telling.
 
     Examples
     --------

@@ -134,7 +134,7 @@ def groups(town: Town) -> Figure:
 
 
 def slices(town: Town) -> Figure:
-    """Readable rules, with the half of the rows that did not find them."""
+    """Regions that stand out, with their intervals."""
     return town.bias.slices().plot(max_slices=6).figure_  # type: ignore[no-any-return]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 import itrust as it
-from itrust.bias import Averages, confidence_band, shared_reach, shared_tails, zero_scores
+from itrust.bias import Averages, confidence_band, zero_scores
 
 
 def any_sample(seed: int) -> tuple[it.Sample, float]:
@@ -67,21 +67,6 @@ def test_samples_of_the_property_have_marks_and_others():
         table = it.bias_groups(sample, "a", "b", alpha=alpha, draws=39, rng=seed)
         marks += [group.pvalue <= alpha for group in table]
     assert 0 < sum(marks) < len(marks)
-
-
-def test_equal_shares_are_a_maximum_of_absolute_scores():
-    scores = np.array([[2.0, -1.0], [-3.0, 0.5]])
-    shares = np.array([0.5, 0.5]), np.array([0.5, 0.5])
-    order = np.argsort(shared_tails(shares, scores).ravel())
-    assert (order == np.argsort(np.abs(scores).ravel())).all()
-    critical = float(shared_tails(shares, np.array([[2.5], [0.0]]))[0, 0])
-    assert shared_reach(shares, critical) == pytest.approx(np.full((2, 2), 2.5))
-
-
-def test_a_larger_share_reaches_less_far():
-    above, below = shared_reach((np.array([0.8]), np.array([0.2])), 4.0)[:, 0]
-    assert norm.sf(above) / 0.8 == pytest.approx(np.exp(-4.0))
-    assert norm.sf(below) / 0.2 == pytest.approx(np.exp(-4.0))
 
 
 def coins(rng, runs: int, n: int) -> Averages:

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust._core import tickets
-from itrust.bias import Members, PlacesPart, average
+from itrust.bias import Members, average
 from itrust.data import Compared, Everywhere
-from itrust.engines import as_engine, run_together
 from itrust.nulls import Bernoulli
 
 STRETCH = 500
@@ -55,22 +53,6 @@ def test_places_of_different_families_are_taken_as_uncorrelated(sample, monkeypa
     seen = np.corrcoef(found.multiplied)
     assert seen[0, 1] > 0.999
     assert abs(seen[0, 2]) < 4 / np.sqrt(2_000)
-
-
-def test_rows_at_hand_can_be_left_out(sample):
-    drawn = tickets(0, sample.n)
-    bar = float(np.sort(drawn)[600])
-    engine = as_engine("auto")
-    part = PlacesPart.of([Members([Everywhere()], bar)], sample.n, 20, 3)
-    ((found,),) = run_together(engine, engine.survey(sample), [part], Bernoulli(), 20, 3)
-    others = drawn > bar
-    assert found.rows[0] == others.sum() == sample.n - 601
-    assert found.values[0] == pytest.approx(sample.residuals[others].mean())
-    redrawn = np.empty((sample.n, 20))
-    Bernoulli().fill(redrawn, sample, range(20), 3)
-    assert found.sums[0, 0, 1:] == pytest.approx(redrawn[others].sum(axis=0))
-    assert found.spread[0, 1:] == pytest.approx((redrawn[others] ** 2).sum(axis=0))
-    assert found.total == sample.n
 
 
 def test_draws_come_in_any_batches(sample, monkeypatch):

@@ -125,9 +125,9 @@ def test_without_a_gate_the_files_of_a_build_say_what_any_would_do(first):
 
 
 def test_too_few_draws_are_refused_before_anything_is_read():
-    told = refused("audit", "missing.csv", *COLUMNS, "--draws", "19")
-    assert "--alpha 0.05 cannot be reached with 19 draws" in told
-    assert "is 0.1 in each of 2 parts of the rows; take at least 39" in told
+    told = refused("audit", "missing.csv", *COLUMNS, "--draws", "18")
+    assert "--alpha 0.05 cannot be reached with 18 draws" in told
+    assert "is 0.0526; take at least 19" in told
 
 
 def test_the_result_is_on_stdout_and_remarks_on_stderr(first):

@@ -34,6 +34,13 @@ def test_every_window_holds_the_rows_of_its_words(name):
     assert (Missing("a") in axis.conditions) == (name == "a")
 
 
+def test_a_number_that_is_nearly_always_its_least_is_cut_above_it():
+    x = np.zeros(700)
+    x[:20] = np.linspace(1, 2, 20)
+    axis = WindowAxis.of("v", mixed(v=x), 16, 0.02, alone=True)
+    assert [str(where) for where in axis.conditions] == ["v < 1", "v >= 1"]
+
+
 def test_levels_that_no_row_had_are_in_no_window():
     axis = WindowAxis.of("g", mixed(), 16, 0.02, alone=True)
     other = mixed(60, g=np.repeat(["u", "new", "v"], 20))

@@ -347,21 +347,20 @@ def checked_alpha(alpha: object) -> float:
     return allowed
 
 
-def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach."""
+def checked_reach(draws: object, alpha: object) -> int:
+    """Pass a number of draws on; refuse an alpha that so few draws cannot reach."""
     allowed, number = checked_alpha(alpha), checked_count(draws, "draws")
-    smallest = parts / (1 + number)
+    smallest = 1 / (1 + number)
     if allowed < smallest - ROUNDING:
-        where = f" in each of {parts} parts of the rows" if parts > 1 else ""
         raise InputError(
             "{argument} {alpha} cannot be reached with {draws}, whose smallest p-value is "
-            f"{{smallest}}{where}; take at least {{enough}}",
+            "{smallest}; take at least {enough}",
             argument="alpha",
             value=alpha,
             alpha=f"{allowed:g}",
             draws=counted(number, "draw"),
             smallest=f"{smallest:.3g}",
-            enough=math.ceil(parts / allowed) - 1,
+            enough=math.ceil(1 / allowed) - 1,
         )
     return number
 

@@ -219,7 +219,7 @@ class Audit(Result):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What carries the verdict, the strongest first."""
+        """What carries the verdict, from plain to fine."""
         return self.judgement.evidence
 
     @property
@@ -604,7 +604,7 @@ def audit(
     <Audit: miscalibrated, n 1,000>
     """
     begun = time.perf_counter()
-    draws, seed = checked_reach(draws, alpha, parts=2), as_seed(rng)
+    draws, seed = checked_reach(draws, alpha), as_seed(rng)
     tolerance = checked_share(tolerance, "tolerance")
     with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}

@@ -61,8 +61,6 @@ NUMBERS = SCORES | COUNTS | {"mce", "statistic", "hoeffding_bound"}
 HIDDEN = object()  # in place of what is not shown
 FEW = "(few rows)"  # in place of the name of a level
 NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
-ENDS = (0.05, 0.95)  # quantiles between which a covariate is told in some twenty steps
-STEPS = 20
 
 
 @dataclass(frozen=True)

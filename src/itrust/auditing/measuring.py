@@ -186,7 +186,7 @@ def measured_together(
         found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
     begin("findings")
-    tallied = tallied_of(bare.some if cuts else extract.some, settings, cuts, scored)
+    tallied = scored.pop(0).tallied(cuts) if cuts else tallied_of(extract.some, settings)
     of_alone = result_of_laws(alone, scored[:1], seed, some=bare.some)
     made = of_alone
     if names:

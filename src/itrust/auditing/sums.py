@@ -100,18 +100,9 @@ def partition_of(some: Sample, settings: Any) -> validation.Partition:
     return validation.Partition.of(some, settings.grades)
 
 
-def tallied_of(
-    some: Sample,
-    settings: Any,
-    partition: validation.Partition | None = None,
-    sums: list[Any] | None = None,
-) -> validation.Tallied:
-    """Sums by cells of the prediction: of rows at hand, or the first of what a pass has found."""
-    cuts = partition or partition_of(some, settings)
-    if partition is None or sums is None:
-        return validation.tallied(some, cuts)
-    made: validation.TallySums = sums.pop(0)
-    return made.tallied(cuts)
+def tallied_of(some: Sample, settings: Any) -> validation.Tallied:
+    """Sums by cells of the prediction, of rows at hand."""
+    return validation.tallied(some, partition_of(some, settings))
 
 
 def validation_of(tallied: validation.Tallied, settings: Any, folds: int) -> Validation | None:

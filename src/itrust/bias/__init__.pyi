@@ -11,8 +11,6 @@ from itrust.bias.bands import confidence_band as confidence_band
 from itrust.bias.bands import critical_value as critical_value
 from itrust.bias.bands import null_band as null_band
 from itrust.bias.bands import polynomial as polynomial
-from itrust.bias.bands import shared_reach as shared_reach
-from itrust.bias.bands import shared_tails as shared_tails
 from itrust.bias.bands import zero_scores as zero_scores
 from itrust.bias.groups import MAX_GROUPS as MAX_GROUPS
 from itrust.bias.groups import SIGN as SIGN

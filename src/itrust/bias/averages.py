@@ -30,10 +30,9 @@ from itrust._core import (
     counted,
     keyed_fractions,
     progress_bar,
-    tickets,
 )
 from itrust.bias.bands import Averages
-from itrust.bias.weights import NOBODY, Tile, Weights
+from itrust.bias.weights import Tile, Weights
 from itrust.calibration import null_warnings, whole_clusters
 from itrust.data import (
     Design,
@@ -213,16 +212,8 @@ class PlacesPartial:
 
     def _tiles(self) -> Iterator[Tile]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
-        points, above = self.chunk.points, self.weights.above
-        chosen = np.arange(len(points))
-        if above > NOBODY:
-            chosen = np.flatnonzero(tickets(self.chunk.first, len(points)) > above)
-            points = points.take(chosen)
-        if not len(points):
-            return
         whole = self.chunk.cluster is not None
-        for some, rows, weights in self.weights.tiles(points, whole=whole, dtype=self.dtype):
-            yield some, chosen[rows], weights
+        return self.weights.tiles(self.chunk.points, whole=whole, dtype=self.dtype)
 
     def _moments(self, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
         power = np.ones(weights.shape)
@@ -566,14 +557,13 @@ class Redraws:
         alpha: float,
         draws: int,
         rng: Rng = None,
-        parts: int = 1,
         engine: EngineChoice = "auto",
     ) -> Redraws:
         """Check the rows and the settings; of very many rows, random ones are at hand.
 
         Rows that come from a design are loaded: their clusters have to stay whole.
         """
-        number, seed = checked_reach(draws, alpha, parts), as_seed(rng)
+        number, seed = checked_reach(draws, alpha), as_seed(rng)
         chosen, rows = as_engine(engine), sample
         if is_binary_scan(rows) and not rows.is_simple:
             rows = rows.load()
@@ -616,16 +606,11 @@ class Redraws:
         return average_all(*asked, title=title, engine=self.engine, survey=survey)
 
     def again(
-        self,
-        *,
-        alpha: float | None = None,
-        draws: int | None = None,
-        rng: Rng = None,
-        parts: int = 1,
+        self, *, alpha: float | None = None, draws: int | None = None, rng: Rng = None
     ) -> Redraws:
-        """The same rows, redrawn with other settings or for several parts."""
+        """The same rows, redrawn with other settings."""
         allowed = self.alpha if alpha is None else alpha
-        number = checked_reach(self.draws if draws is None else draws, allowed, parts)
+        number = checked_reach(self.draws if draws is None else draws, allowed)
         seed, allowed = self.seed if rng is None else as_seed(rng), float(allowed)
         if (number, seed, allowed) == (self.draws, self.seed, self.alpha):
             return self  # with the laws that it has found

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
-from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration import (
@@ -310,12 +310,11 @@ def confidence_band(
 ) -> Band:
     """Biases b whose law puts the observed mean within the reach.
 
-    The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
+    The reach is a normal score: one for all, or one for each place, (m,).
     Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
     values = averages.values
-    reach = np.broadcast_to(reach, (2, values.size))
-    at_zero = reach if reach_at_zero is None else np.full(reach.shape, reach_at_zero)
+    at_zero = reach if reach_at_zero is None else reach_at_zero
 
     def room(bias: FloatArray) -> FloatArray:
         """How much farther out the observed mean might be if this were the bias."""
@@ -334,23 +333,6 @@ def confidence_band(
     lower, upper = _last_with_room(room, inside, np.where(between & ~near, 0.0, ends))
     known = np.isfinite(values)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
-
-
-# How the error that is allowed is spread over places: above and below, (m,) each.
-Shares = tuple[FloatArray, FloatArray]
-
-
-def shared_tails(shares: Shares, scores: FloatArray) -> FloatArray:
-    """Tails of normal scores on the log scale; a larger share needs to show less, (m, k)."""
-    sides = zip(shares, (scores, -scores), strict=True)
-    tails = (np.log(own)[:, None] - log_ndtr(-np.minimum(z, FAR_OUT)) for own, z in sides)
-    return np.asarray(np.maximum(*tails))
-
-
-def shared_reach(shares: Shares, critical: float) -> FloatArray:
-    """Normal scores at which one side alone is critical, (2, m)."""
-    tails = critical - np.log(np.stack(shares))
-    return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
 
 
 def flagged(averages: Averages, alpha: float) -> tuple[Band, Band, FloatArray]:
@@ -398,26 +380,20 @@ def backed(band: Band, backed: BoolArray) -> Band:
 
 
 def judged(
-    averages: Averages,
-    alpha: float,
-    *,
-    simultaneous: bool = True,
-    shares: Shares | None = None,
+    averages: Averages, alpha: float, *, simultaneous: bool = True
 ) -> list[dict[str, float]]:
     """Rates, intervals and p-values of groups of rows, together or each alone.
 
     Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
     that also give the intervals.
     """
-    combined = np.abs if shares is None else partial(shared_tails, shares)
-    laws = [combined(scores) for scores in averages.null_scores(studentised=True)]
-    drawn = combined(np.column_stack([zero_scores(averages), averages.multiplier_scores()]))
+    laws = [np.abs(scores) for scores in averages.null_scores(studentised=True)]
+    drawn = np.abs(np.column_stack([zero_scores(averages), averages.multiplier_scores()]))
     redrawn = _where_redrawn(averages, [unadjusted_pvalues(scores) for scores in laws])
     if simultaneous:
         unadjusted = np.maximum(redrawn, unadjusted_pvalues(drawn))
         maxima = drawn[:, 1:].max(axis=0, initial=0.0)
-        critical = critical_value(maxima, alpha)
-        reach = np.asarray(critical) if shares is None else shared_reach(shares, critical)
+        reach = np.asarray(critical_value(maxima, alpha))
         together = _where_redrawn(averages, [step_down(scores) for scores in laws])
         adjusted = np.maximum(together, _at_least(maxima, drawn[:, 0]))
     else:
@@ -425,6 +401,13 @@ def judged(
         unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
     band = backed(confidence_band(averages, reach), adjusted <= alpha)
+    return rates_of(averages, band, unadjusted, adjusted)
+
+
+def rates_of(
+    averages: Averages, band: Band, unadjusted: FloatArray, adjusted: FloatArray
+) -> list[dict[str, float]]:
+    """Rates, intervals and p-values of every place, by name."""
     predicted = averages.mean_prediction
     columns = {
         "predicted": predicted,

@@ -44,7 +44,6 @@ MAX_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 1_000
 MIN_NEIGHBOURS = 20
 WIDE = 0.5  # a width of the prediction that takes in nearly all of them
-MAX_PLACES = 500  # that one half chooses from, drawn without a look at labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,7 +205,7 @@ class LocalBias(Result):
         Returns
         -------
         SliceTable
-            Confirmed slices first.
+            In the order of telling.
         """
         return slices_of(self._again(settings), **settings)
 
@@ -250,10 +249,10 @@ class LocalBias(Result):
 
         return map_plan(self._again(settings), first, second, **settings).made()
 
-    def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
+    def _again(self, settings: dict[str, Any]) -> Redraws:
         """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
         given = {name: settings.pop(name, None) for name in ("alpha", "draws", "rng")}
-        return self.redraws.again(**given, parts=parts)
+        return self.redraws.again(**given)
 
     def to_arrow(self) -> pa.Table:
         """Give one row for each point: covariates, prediction, bias and bands.

@@ -19,7 +19,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from itrust._core import BoolArray, FloatArray, Rng, checked_count
 from itrust.bias.averages import Redraws, average_all
-from itrust.bias.bands import backed, confidence_band, zero_scores
+from itrust.bias.bands import backed, confidence_band, rates_of, zero_scores
 from itrust.bias.groups import PartBias, PartTable
 from itrust.bias.weights import Members
 from itrust.calibration import (
@@ -64,7 +64,7 @@ class Slice(PartBias):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceTable(PartTable[Slice]):
-    """Outcome of `bias_slices`: confirmed regions first, simple ones before others.
+    """Outcome of `bias_slices`: what stands out, simple regions before others.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def bias_slices(
     Returns
     -------
     SliceTable
-        Confirmed slices first.
+        In the order of telling.
 
     Examples
     --------
@@ -206,10 +206,8 @@ class _Search:
         groups: Sequence[PartBias],
     ) -> None:
         sample = self.sample = redraws.sample
-        self.grids, self.codes = (
-            grids,
-            [codes_of(grid, sample.points) for grid in grids],
-        )
+        self.grids = grids
+        self.codes = [codes_of(grid, sample.points) for grid in grids]
         self.times = math.sqrt(redraws.n / sample.n)  # z of all rows by that of these
         w = sample.weights_or_ones
         self.w = w = w / math.sqrt(np.mean(np.square(w)))
@@ -263,10 +261,7 @@ class _Search:
                 if len(grid.entry.crossed) == columns and self.shown[k].any()
             ]
             while len(found) < most:
-                left = [
-                    *(self._groups_left() if columns == 1 else ()),
-                    *self._left(tier),
-                ]
+                left = [*(self._groups_left() if columns == 1 else ()), *self._left(tier)]
                 if not left:
                     break
                 _, told, inside = max(left, key=lambda own: own[0])
@@ -383,48 +378,27 @@ def _judged(
         survey=None if redraws.extract is None else redraws.survey,
     )
     labels, squares = averages.central(0.0)[0], averages.squares[0]
-    z = np.abs(averages.residual) / np.sqrt(np.maximum(np.maximum(labels, squares), 1e-300))
+    z = np.abs(averages.residual) / np.sqrt(np.maximum(np.maximum(labels, squares), TINY))
     zero, spread = np.abs(zero_scores(averages)), np.sqrt(averages.inflation)
-    depths = [int(grids[number].depths[at]) for number, at in found]
+    depths = np.array([grids[number].depths[at] for number, at in found])
     critical = _critical(laws, redraws.alpha)[[number for number, _ in found]]
-    needed = reach(critical, np.array(depths))
-    shown = region_scores(np.minimum(z, zero * spread), np.array(depths))
+    needed = reach(critical, depths)
+    shown = region_scores(np.minimum(z, zero * spread), depths)
     pvalues = np.array(
         [
             max(law.pvalue(number, float(score)) for law in laws)
             for (number, _), score in zip(found, shown, strict=True)
         ]
     )
-    band = backed(
-        confidence_band(averages, np.stack([needed / spread] * 2)),
-        pvalues <= redraws.alpha,
-    )
-    predicted = averages.mean_prediction
-    columns = (
-        predicted,
-        predicted + averages.values,
-        band.lower,
-        band.upper,
-        averages.stderr,
-    )
-    alone = np.maximum(2 * ndtr(-zero), 2 * ndtr(-z))
-    names = (
-        "predicted",
-        "observed",
-        "lower",
-        "upper",
-        "stderr",
-        "unadjusted_pvalue",
-        "pvalue",
-    )
-    rows = np.column_stack([*columns, alone, pvalues]).tolist()
+    band = backed(confidence_band(averages, needed / spread), pvalues <= redraws.alpha)
+    rates = rates_of(averages, band, np.maximum(2 * ndtr(-zero), 2 * ndtr(-z)), pvalues)
     return [
         Slice(
             where=where,
             rows=int(averages.rows[k]),
             share=float(averages.mass[k] / averages.total),
-            **dict(zip(names, row, strict=True)),
+            **own,
         )
-        for k, (where, row) in enumerate(zip(places, rows, strict=True))
+        for k, (where, own) in enumerate(zip(places, rates, strict=True))
         if averages.mass[k] > 0
     ]

@@ -38,7 +38,6 @@ NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
 STEPS, FIRST_STEP = 512, 288  # of factors between them; the one to begin with, 0.35
 PAIRS_AT_ONCE = 2**16  # of a place and a row, whose weights are made at once
 FEW = 40.0  # neighbours to aim at in small groups
-NOBODY = -1.0  # a ticket below all others
 
 Tile = tuple[IntArray, IntArray, AnyArray]  # places, rows and the weights between them
 
@@ -47,7 +46,6 @@ class Weights(ABC):
     """How much every row counts at every place, known without labels."""
 
     spread: bool  # whether squares are summed, too, which tell how much residuals vary
-    above: float = NOBODY  # only rows with tickets above this count
 
     @property
     @abstractmethod
@@ -74,7 +72,6 @@ class Members(Weights):
     """A row counts 1 inside a region and 0 outside."""
 
     regions: Sequence[Predicate]
-    above: float = NOBODY
     spread: bool = True
 
     @property

@@ -511,7 +511,7 @@ class _Trial:
     def regions(self, findings: dict[int, Finding]) -> dict[str, Finding]:
         """Findings of scans beside all that was told; the first stands for the others.
 
-        So a region is told where nothing simpler explains it, of one column before two.
+        So a region is told where nothing simpler explains it, of one column before two or three.
         """
         if not findings:
             return {}
@@ -530,9 +530,10 @@ class _Trial:
                 findings.values(), step_down(scores).tolist(), places, signs, strict=True
             )
         ]
+        columns = [len(grid.entry.crossed) for grid in self.flips.grids]
         order = sorted(
             range(len(judged)),
-            key=lambda k: (judged[k].pvalue, judged[k].family == "regions", -scores[k, 0]),
+            key=lambda k: (judged[k].pvalue, columns[k], -scores[k, 0]),
         )
         lead, *others = (judged[k] for k in order)
         lead = replace(lead, alike=tuple(f.name for f in others))

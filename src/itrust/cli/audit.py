@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     if options.gate == "tasks" and not tasks:
         raise InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     margins = margins_of(options)
-    checked_reach(options.draws, options.alpha, parts=2)
+    checked_reach(options.draws, options.alpha)
     checked_min_cell(options.min_cell)
     checked_count(options.seed, "seed", at_least=0)
     outputs.refuse_bad_places(options)

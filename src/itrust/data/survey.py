@@ -196,11 +196,6 @@ class Extract:
         """Whether all rows are at hand."""
         return bool(self.some.n == self.n)
 
-    @property
-    def bar(self) -> float:
-        """Rows whose ticket is at most this are at hand, and no others."""
-        return 1.0 if self.is_all else float(self.tickets.max())
-
     def pilot(self, size: int) -> Pilot:
         """Choose random rows of the whole without labels; no further pass is made."""
         rows = Pilot(self.some.points, self.weights, self.n, self.tickets, notes=self.selected)

@@ -256,7 +256,7 @@ def _redraws_of(
         check_tasks(rows, own, is_all=True)
         last = rows.classes[-1]
         if len(rows.classes) > 2 or classes_of(own, rows) not in ((), (last,)):
-            number = checked_reach(draws, alpha, 1)
+            number = checked_reach(draws, alpha)
             null: Any = Bernoulli()
             return Redraws(rows, null, number, as_seed(rng), float(alpha)), own
         # Two classes are those of the second one.

@@ -3,7 +3,6 @@ from itrust.terms.functions import CLASS_GROUP_LEVELS as CLASS_GROUP_LEVELS
 from itrust.terms.functions import COLUMN_LEVELS as COLUMN_LEVELS
 from itrust.terms.functions import DIRECTION_LEVELS as DIRECTION_LEVELS
 from itrust.terms.functions import GROUP_LEVELS as GROUP_LEVELS
-from itrust.terms.functions import SEARCHED_LEVELS as SEARCHED_LEVELS
 from itrust.terms.functions import SHOWN_LEVELS as SHOWN_LEVELS
 from itrust.terms.functions import WATCHED_CROSSED as WATCHED_CROSSED
 from itrust.terms.functions import WATCHED_LEVELS as WATCHED_LEVELS

@@ -148,7 +148,9 @@ def _edges(column: Column, values: FloatArray, counts: IntArray, parts: int) -> 
         cuts = set(np.where(midnight > ends[:, 0], midnight, ends[:, 1]).tolist())
     else:
         cuts = {roundest(low, high) for low, high in ends}
-    return np.array(sorted(cut for cut in cuts if values[0] < cut <= values[-1]), dtype=float)
+    inner = sorted(cut for cut in cuts if values[0] < cut <= values[-1])
+    # Where nearly all rows have the least value, the others are the one part.
+    return np.array(inner or values[1:2], dtype=float)
 
 
 def roundest(low: float, high: float) -> float:

@@ -46,7 +46,6 @@ from itrust.auditing.sums import (
 from itrust.auditing.verdict import NEARLY_ALL, share_within
 from itrust.bias import (
     MAX_GROUPS,
-    GroupBias,
     GroupTable,
     PlacesPart,
     Question,
@@ -197,7 +196,7 @@ def measured_together(
     at_places = iter(averages)
     bias = local.finished(next(at_places))
     table = None if groups is None else groups.finished(next(at_places))
-    slices = slices_of(redraws["judged"], scored[-1:], _shown_in(table))
+    slices = slices_of(redraws["judged"], scored[-1:], table.shown if table else ())
     families = [slice(0, 1), slice(1, None)] if tasks else [slice(0, 1)]
     rate, *results = numbers.results(drawn, families)
     overall = overall_of(sums, MeanBias.of(rate), of_alone.result, made.result)
@@ -213,11 +212,6 @@ def measured_together(
         "histogram": HistogramChart.of_counts(bars, sums.counts),
         "validation": validation_of(tallied, settings, bare.some.folds),
     }
-
-
-def _shown_in(table: GroupTable | None) -> list[GroupBias]:
-    """Groups whose interval excludes 0."""
-    return [] if table is None else [own for own in table.groups if own.pvalue <= table.alpha]
 
 
 def _of_one(
@@ -426,7 +420,7 @@ def _diagnosis(
     names = [column.name for column in sample.columns if several or _has_groups(column)]
     levels = CLASS_GROUP_LEVELS if several else GROUP_LEVELS
     groups = _groups_planned(redraws, names, levels).made() if names else None
-    slices = slices_of(redraws, None if made is None else [made], _shown_in(groups))
+    slices = slices_of(redraws, None if made is None else [made], groups.shown if groups else ())
     found = Diagnosis.of(bias, groups, slices, test)
     return multiplied(found, settings.outcomes, settings.alpha) if several else found
 

@@ -356,10 +356,7 @@ class Diagnosis(WithFacts):
     @property
     def shown_groups(self) -> tuple[GroupBias, ...]:
         """Groups whose interval excludes 0."""
-        table = self.groups
-        if table is None:
-            return ()
-        return tuple(group for group in table.groups if group.pvalue <= table.alpha)
+        return () if self.groups is None else self.groups.shown
 
     @property
     def shown(self) -> tuple[PartBias, ...]:

@@ -262,6 +262,11 @@ class GroupTable(PartTable[GroupBias]):
         """The groups."""
         return self.groups
 
+    @property
+    def shown(self) -> tuple[GroupBias, ...]:
+        """Groups whose interval excludes 0."""
+        return tuple(group for group in self.groups if group.pvalue <= self.alpha)
+
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
             return super().__getitem__(key)

@@ -29,7 +29,6 @@ from itrust.calibration.pipeline import (
     Batch,
     Prepared,
     Scores,
-    is_region,
     joined,
     log_tails_of,
     on_one_scale,
@@ -288,7 +287,6 @@ class ClassChecks:
             entries=entries,
             weights=self.weights,
             is_single=is_single,
-            is_region=is_region(entries),
             tally=outcome.tally,
         )
 

@@ -167,7 +167,6 @@ class Prepared:
             "entries": entries,
             "weights": self.weights,
             "is_single": self.is_single,
-            "is_region": is_region(entries),
             "tally": tally,
             "grids": self.bank.grids,
         }
@@ -332,7 +331,6 @@ class Scores:
     entries: tuple[Any, ...] = ()  # None where it is not an entry of the dictionary
     weights: FloatArray
     is_single: BoolArray
-    is_region: BoolArray
     tally: Tally
     grids: tuple[Grid, ...] = ()
     tail: float | None = None
@@ -349,6 +347,12 @@ class Scores:
     def observed(self) -> FloatArray:
         """The score of every check on the data, (E,)."""
         return np.asarray(self.log_tails[:, 0] + self.log_weights)
+
+    @property
+    def is_region(self) -> BoolArray:
+        """Marks of the scans of regions, (E,)."""
+        marks = [entry is not None and bool(entry.crossed) for entry in self.entries]
+        return np.array(marks, dtype=bool)
 
     def region_law(self, *, independent: bool) -> RegionLaw:
         """How large the scores of scans of regions are if the model is calibrated."""
@@ -414,11 +418,6 @@ def joined(batches: Sequence[Any]) -> Scores:
     if some.any():
         made.log_tails[some] = made.region_law(independent=True).tails(made.standardised[some])
     return made
-
-
-def is_region(entries: Sequence[Entry | None]) -> BoolArray:
-    """Marks of the scans of regions among some checks, (E,)."""
-    return np.array([entry is not None and bool(entry.crossed) for entry in entries], dtype=bool)
 
 
 def grids_of(bank: Bank, sums: BankSums) -> Iterator[tuple[Grid, AnyArray, FloatArray, FloatArray]]:

@@ -29,6 +29,7 @@ from itrust.data import (
 )
 from itrust.terms.functions import SEARCHED_LEVELS, ColumnName, columns_by_name, frequent_values
 
+ROOM = 0.1  # of a cell, in which a cut may be moved to a round number
 OVERLAP = 4  # windows begin at every fourth of their size
 
 
@@ -141,7 +142,7 @@ def _edges(column: Column, values: FloatArray, counts: IntArray, parts: int) -> 
     if values.size <= parts:
         return np.asarray(values[1:], dtype=float)
     ranks = np.cumsum(counts) / counts.sum()
-    around = [[(k - 0.25) / parts, (k + 0.25) / parts] for k in range(1, parts)]
+    around = [[(k - ROOM) / parts, (k + ROOM) / parts] for k in range(1, parts)]
     ends = values[np.searchsorted(ranks, np.array(around) - 1e-12)]
     if column.kind == "date":  # midnight before a cut, where that keeps the order
         midnight = np.floor(ends[:, 1])

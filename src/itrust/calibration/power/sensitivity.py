@@ -368,7 +368,8 @@ class Sensitivity:
                 found.append((float(seen[a, b]), float(needed[a, b]), inside))
         chosen: list[tuple[float, float, BoolArray]] = []
         for own in sorted(found, key=lambda own: -own[0]):
-            if own[0] > 0 and all(self._overlap(own[2], other[2]) < ALIKE for other in chosen):
+            alike = (self._overlap(own[2], other[2]) >= ALIKE for other in chosen)
+            if own[0] > 0 and not any(alike):
                 chosen.append(own)
             if len(chosen) == BEST_SINGLES:
                 break

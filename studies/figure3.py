@@ -149,7 +149,7 @@ def describe(errors: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
                 "Both nulls on the same samples and kernel, above. A mean of the residuals that "
                 "is not 0 stays in every permutation, so its share of the statistic cancels; "
                 "drawing with replacement lets it vary and hides the rest.",
-            ),
+            )
         ],
         drawn="Type-II error against dimension for 500 and 1,000 rows, by test.",
     )

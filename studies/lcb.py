@@ -162,10 +162,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
             "exact": f"bands that hold for all groups and ages together, 4,834 rows, "
             f"{sizes['draws']} draws",
         },
-        columns={
-            "printed": "Published code, run again",
-            "exact": "Ours, with error control",
-        },
+        columns={"printed": "Published code, run again", "exact": "Ours, with error control"},
         lines=lines(results),
         finding=f"The 24 numbers come back within {kit.decimal(off, 4)}. With error control, "
         f"{len(clear)} of the four groups leave their null band somewhere along age "
@@ -185,7 +182,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
                 f"are {size['narrow'] / size['wide']:.1f} times as large on average.",
                 "Both readings are above; where low predictions are too low and high ones too "
                 "high, averaging over them hides both.",
-            ),
+            )
         ],
         drawn="Left: local bias of single defendants and cubic fits against age, for men and "
         "women by race, as in the paper. Right: the same four groups with the band within which "

@@ -70,9 +70,7 @@ CALIBRATED = [
     Row("(d) weights that depend on x, n = 300", simulate.weighted_rows),
     Row("(e) n = 30", thirty_rows),
 ]
-SHIFTED = [
-    Row("shift of +.12 everywhere, n = 300", simulate.uniform_shift, LocalKernel(RBF(0.3))),
-]
+SHIFTED = [Row("shift of +.12 everywhere, n = 300", simulate.uniform_shift, LocalKernel(RBF(0.3)))]
 BROKEN = [
     Row(
         "60 units of 5 rows, units not named", simulate.repeated_units, None, ("Bernoulli (exact)",)

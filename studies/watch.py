@@ -198,12 +198,7 @@ def numbered(cell: Cell, seed: int) -> dict[str, float]:
         own = slice(k * ROWS, (k + 1) * ROWS)
         batch: Any = rows.sample.take(np.arange(own.start, own.stop))
         exact: Any = SimpleNamespace(
-            points=batch.points,
-            y=rows.truth[own],
-            p=batch.p,
-            n=ROWS,
-            weights=None,
-            cluster=None,
+            points=batch.points, y=rows.truth[own], p=batch.p, n=ROWS, weights=None, cluster=None
         )
         sequences = tuple(one.after({None: batch}) for one in sequences)
         true = tuple(one.after({None: exact}) for one in true)

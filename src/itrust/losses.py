@@ -21,12 +21,7 @@ try:
 except ImportError:
     raise ImportError("itrust.losses needs torch: pip install itrust[torch]") from None
 
-__all__ = [
-    "KLCE",
-    "MMCE",
-    "MMD",
-    "Penalty",
-]
+__all__ = ["KLCE", "MMCE", "MMD", "Penalty"]
 __dir__ = __all__.copy  # what tab completion offers
 
 

@@ -466,11 +466,7 @@ BY_EMPLOYMENT = (-0.35, 0.25, 0.35)  # log odds of default
 
 
 def credit_book(
-    n: int = 6_000,
-    rng: Rng = None,
-    *,
-    selection: float = 1.3,
-    understated: float = 1.0,
+    n: int = 6_000, rng: Rng = None, *, selection: float = 1.3, understated: float = 1.0
 ) -> CreditBook:
     """Simulate loans of which only those have labels that somebody approved.
 
@@ -607,10 +603,7 @@ def imputed_groups(n: int = 3_000, rng: Rng = None, *, size: int = 30_000) -> Im
         return np.exp(log_income), expit(1.2 * (log_income - 11) + np.array(LENIENCE)[groups])
 
     income, chance = approval(group)
-    x = {
-        "income": np.round(income, -2),
-        "approved": np.where(uniform < chance, "yes", "no"),
-    }
+    x = {"income": np.round(income, -2), "approved": np.where(uniform < chance, "yes", "no")}
     told = slice(0, n)
     sample = MulticlassSample.from_frame(
         {

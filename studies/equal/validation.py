@@ -40,10 +40,7 @@ def intercept_and_slope_of_probcal(rows: Halves) -> Pair:
     from probcal import metrics
 
     ours = [told(rows)[name].value for name in ("intercept", "slope")]
-    return ours, [
-        metrics.calibration_intercept(*rows.pair),
-        metrics.calibration_slope(*rows.pair),
-    ]
+    return ours, [metrics.calibration_intercept(*rows.pair), metrics.calibration_slope(*rows.pair)]
 
 
 @row(

@@ -125,8 +125,5 @@ made for have more power than is quoted, for several checks see them a little.
 
 
 SECTION = Section(
-    name="detectable",
-    title="A bias of 0.05 would have been seen",
-    runs=30,
-    make=make,
+    name="detectable", title="A bias of 0.05 would have been seen", runs=30, make=make
 )

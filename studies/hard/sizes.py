@@ -37,10 +37,7 @@ SLICES: dict[str, tuple[int, Bias]] = {
     ),
     "lab missing, .10, fewer rows": (4_000, lambda x: 0.10 * np.isnan(x["lab"])),
 }
-GROUPS: dict[str, float] = {
-    "one of eight groups, .10": 0.10,
-    "one of eight groups, .05": 0.05,
-}
+GROUPS: dict[str, float] = {"one of eight groups, .10": 0.10, "one of eight groups, .05": 0.05}
 
 
 def place_run(name: str, seed: int) -> list[Quote]:

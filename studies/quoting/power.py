@@ -42,11 +42,7 @@ def papers(found: Results) -> str:
 @piece("power", "alternatives")
 def alternatives(found: Results) -> str:
     rows = rows_of(found, "alternatives")
-    heads = {
-        "best": "best single entry",
-        "best entry": "which",
-        "default": "default kernel",
-    }
+    heads = {"best": "best single entry", "best entry": "which", "default": "default kernel"}
     texts = ("bias", "best entry")
     return table(rows, {name: str if name in texts else share for name in rows[0]}, heads)
 

@@ -145,11 +145,7 @@ def test_there_are_more_draws_where_they_decide(audit):
         assert unsettled(found, AuditDraws(0.05, draws, 0), 0.05) is asks
     (first, *_) = audit.diagnosis.shown
     found = {**found, "test": SimpleNamespace(pvalue=0.001), "parts": audit.parts}
-    for tolerance, asks in [
-        (abs(first.at_least), True),
-        (audit.missed.shift, True),
-        (0.9, False),
-    ]:
+    for tolerance, asks in [(abs(first.at_least), True), (audit.missed.shift, True), (0.9, False)]:
         assert unsettled(found, AuditDraws(0.05, 999, 0), tolerance) is asks
 
 

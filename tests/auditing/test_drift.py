@@ -199,9 +199,7 @@ def lightly(template: Audit, sample: it.Sample) -> Audit:
         brier=it.scores.brier(sample),
         log_loss=it.scores.log_loss(sample),
         mean=replace(
-            template.overall.mean,
-            predicted=float(sample.p.mean()),
-            observed=float(sample.y.mean()),
+            template.overall.mean, predicted=float(sample.p.mean()), observed=float(sample.y.mean())
         ),
     )
     groups = template.diagnosis.groups

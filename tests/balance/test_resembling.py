@@ -185,11 +185,7 @@ def test_a_mean_that_counts_few_rows_is_withheld(ones, is_weighted):
         (np.where(flag == 1, 7.5, np.nan), np.where(there == 1, 7.5, 7.6)),
     ):
         few = it.Sample(
-            np.arange(n) % 2,
-            p,
-            {"flag": here},
-            weights=w if is_weighted else None,
-            missing="level",
+            np.arange(n) % 2, p, {"flag": here}, weights=w if is_weighted else None, missing="level"
         )
         found = it.resemblance(few, it.Population(q, {"flag": all_}), draws=19, rng=0)
         assert {one.name: one.rows for one in found.compared} == {"flag": ones, "p": n}

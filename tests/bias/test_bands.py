@@ -7,13 +7,7 @@ import pytest
 from scipy.stats import beta, binom
 
 import itrust as it
-from itrust.bias import (
-    Members,
-    average,
-    confidence_band,
-    critical_value,
-    null_band,
-)
+from itrust.bias import Members, average, confidence_band, critical_value, null_band
 from itrust.data import Between, Everywhere
 from itrust.nulls import Bernoulli
 from oracles import plausible

@@ -251,10 +251,7 @@ def test_a_search_finds_the_model_that_is_calibrated_given_a_column():
         scores.scorer(scores.klce, on=["age"]),
         scores.scorer(scores.local_calibration_pvalue, on="age", draws=19, rng=0),
         make_scorer(
-            scores.brier,
-            greater_is_better=False,
-            response_method="predict_proba",
-            pos_label="yes",
+            scores.brier, greater_is_better=False, response_method="predict_proba", pos_label="yes"
         ),
     ):
         search = GridSearchCV(LogisticRegression(), grid, scoring=scoring, cv=2).fit(X, y)

@@ -50,8 +50,7 @@ def is_too_often(rejected, runs):
 
 
 @pytest.mark.parametrize(
-    ("name", "weighted"),
-    [("rare", False), ("tiny", False), ("extreme", False), ("plain", True)],
+    ("name", "weighted"), [("rare", False), ("tiny", False), ("extreme", False), ("plain", True)]
 )
 def test_exact_p_values_hold_their_level(name, weighted):
     exact, law, grades = rejections(name, weighted)

@@ -209,10 +209,7 @@ def test_wrong_input_is_one_sentence(folder, tmp_path):
     cases = [
         ([few, tmp_path / "ageless.parquet", *own], "has no column 'age'"),
         ([few, tmp_path / "dull.parquet", *own], "--prob: "),
-        (
-            [few, tmp_path / "lacking.csv", *own],
-            "lacking.csv: 1 row has no --prob",
-        ),
+        ([few, tmp_path / "lacking.csv", *own], "lacking.csv: 1 row has no --prob"),
         ([few, tmp_path / "empty.csv", *own], "a population needs at least 1 row"),
         ([whole, few, *own], "labelled rows come first"),
         ([few, whole, *own, "--selection", "chanc"], "did you mean 'chance'?"),

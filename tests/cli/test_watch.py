@@ -156,13 +156,7 @@ def test_a_batch_that_was_counted_is_refused_and_the_state_stays(folder):
 def test_standard_input_and_standard_output(folder):
     start()
     result = invoke(
-        "watch",
-        "update",
-        "-",
-        *STATE,
-        "--json",
-        "-",
-        input=(folder / "week0.csv").read_bytes(),
+        "watch", "update", "-", *STATE, "--json", "-", input=(folder / "week0.csv").read_bytes()
     )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["history"][0]["name"] is None

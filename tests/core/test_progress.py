@@ -93,9 +93,7 @@ def test_work_inside_a_stage_moves_it_by_one_part(monkeypatch):
 
     real = progress._display
     monkeypatch.setattr(
-        progress,
-        "_display",
-        lambda show: see if progress._above.get() is None else real(show),
+        progress, "_display", lambda show: see if progress._above.get() is None else real(show)
     )
     with progress_stages({"first": 1.0, "second": 3.0}, str.upper) as begin:
         begin("first")

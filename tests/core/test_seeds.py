@@ -23,8 +23,7 @@ def test_any_block_of_bits_is_part_of_the_whole(dtype, seed, rows, draws):
     rows, draws = range(rows[0], sum(rows)), range(draws[0], sum(draws))
     whole = keyed(dtype, seed, range(100), range(300))
     np.testing.assert_array_equal(
-        keyed(dtype, seed, rows, draws),
-        whole[rows.start : rows.stop, draws.start : draws.stop],
+        keyed(dtype, seed, rows, draws), whole[rows.start : rows.stop, draws.start : draws.stop]
     )
 
 

@@ -27,11 +27,9 @@ def rows(seed, n=300):
 
 def write(table, path):
     path.parent.mkdir(parents=True, exist_ok=True)
-    {
-        ".parquet": pq.write_table,
-        ".feather": pa.feather.write_feather,
-        ".csv": pa.csv.write_csv,
-    }[path.suffix](table, path)
+    {".parquet": pq.write_table, ".feather": pa.feather.write_feather, ".csv": pa.csv.write_csv}[
+        path.suffix
+    ](table, path)
     return path
 
 

@@ -238,10 +238,7 @@ def millionths(count):
     return count / 1e6
 
 
-@given(
-    st.lists(st.integers(-(10**12), 10**12).map(millionths), min_size=12),
-    st.integers(2, 10),
-)
+@given(st.lists(st.integers(-(10**12), 10**12).map(millionths), min_size=12), st.integers(2, 10))
 def test_parts_are_told_in_order_and_hold_what_they_say(values, parts):
     column = Column("x", "number", np.array(values))
     found = parts_of(column, parts)

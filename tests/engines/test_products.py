@@ -16,10 +16,7 @@ ROWS = np.flatnonzero(RNG.random(N) < 0.4)
 
 KINDS = {
     "labels": (Drawn(slice(0, DRAWS), LABELS.astype(np.float32), True), LABELS - P[:, None]),
-    "signs": (
-        Drawn(slice(0, DRAWS), SIGNS.astype(np.float32), False, E),
-        SIGNS * E[:, None],
-    ),
+    "signs": (Drawn(slice(0, DRAWS), SIGNS.astype(np.float32), False, E), SIGNS * E[:, None]),
     "residuals": (Drawn(slice(0, DRAWS), SIGNS * 0.3, False), SIGNS * 0.3),
 }
 

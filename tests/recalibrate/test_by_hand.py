@@ -113,9 +113,7 @@ def test_beta_is_a_logistic_regression_where_both_slopes_are_positive(weighted):
     theirs.fit(design / scale, sample.y, sample_weight=w)
     assert min(fix.a_, fix.b_) > 0
     np.testing.assert_allclose(
-        [fix.a_, fix.b_, fix.c_],
-        [*(theirs.coef_[0] / scale), theirs.intercept_[0]],
-        rtol=1e-8,
+        [fix.a_, fix.b_, fix.c_], [*(theirs.coef_[0] / scale), theirs.intercept_[0]], rtol=1e-8
     )
 
 

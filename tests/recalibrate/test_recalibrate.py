@@ -14,15 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import itrust as it
 from designs import tilted
 from itrust._core import InputError
-from itrust.recalibrate import (
-    METHODS,
-    Isotonic,
-    Local,
-    Multicalibration,
-    Platt,
-    compare,
-    load,
-)
+from itrust.recalibrate import METHODS, Isotonic, Local, Multicalibration, Platt, compare, load
 from itrust.recalibrate.rows import edge_of
 
 OURS = {name: method for name, method in METHODS.items() if name != "mcgrad"}

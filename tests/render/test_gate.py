@@ -20,10 +20,7 @@ def wrong():
     town = it.simulate.survey(900, rng=1).sample
     region = town.column("region")
     levels = ["north", HOSTILE, "west"]
-    x = {
-        HOSTILE: [levels[int(code)] for code in region.values],
-        "age": town.column("age").values,
-    }
+    x = {HOSTILE: [levels[int(code)] for code in region.values], "age": town.column("age").values}
     sample = it.Sample(town.y, town.p / 3, x)
     return it.audit(sample, ["mean(age)", "prevalence()"], draws=79, rng=0, charts=False)
 

@@ -37,10 +37,7 @@ def judged(verdict, missed, tolerance=0.05):
             Coverage(1, 3, 0, 0, paired_groups=False, paired_fifths=False),
             "in every single group with at least 1 row",
         ),
-        (
-            Coverage(20, 0, 0, 0, paired_groups=False, paired_fifths=False),
-            "if all rows had it",
-        ),
+        (Coverage(20, 0, 0, 0, paired_groups=False, paired_fifths=False), "if all rows had it"),
         (
             Coverage(20, 9, 0, 9, paired_groups=True, paired_fifths=False, uncrossed=("c", "d")),
             "every pair of groups with at least 20 rows; pairs with c and d were not looked at",

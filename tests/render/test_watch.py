@@ -21,13 +21,7 @@ from itrust.render.page import facts_of, pictures_of
 from itrust.render.page import page as watch_page
 from itrust.render.text.watch import ends_text, evidence_text
 from itrust.tasks import TaskFinding
-from itrust.watch import (
-    Waiting,
-    Watch,
-    WatchReport,
-    number_finding,
-    watch_report,
-)
+from itrust.watch import Waiting, Watch, WatchReport, number_finding, watch_report
 
 PLANTED = "</script><script>window.pwned=1</script>"
 ROWS, DRIFT, WEEKS = 200, 5, 10

@@ -210,10 +210,7 @@ def test_biases_and_products_are_estimated_with_every_set_of_weights(made):
         first, second = (float((w * s)[sex == k].sum() / w[sex == k].sum()) for k in (1, 2))
         return mean(w, s) * first / second
 
-    named = {
-        "mean(age)": mean,
-        "mean(age) * prevalence(sex == 1) / prevalence(sex == 2)": ratio,
-    }
+    named = {"mean(age)": mean, "mean(age) * prevalence(sex == 1) / prevalence(sex == 2)": ratio}
     r = sets.shape[1]
     scale = {"fay": 1 / (r * 0.25), "jk1": (r - 1) / r}[sample.design.replication.method]
     w = frame["weight"].to_numpy()
@@ -364,10 +361,7 @@ def test_differences_of_models_have_the_variance_of_the_design(nhanes):
         other = sample.with_predictions(p**1.2)
         found = it.compare({"a": sample, "b": other}, "prevalence()", draws=19, rng=0)
         told = {one.what: one for one in found.differences}
-        columns = {
-            "Brier": (p - y) ** 2 - (p**1.2 - y) ** 2,
-            "prevalence(), plug-in": p - p**1.2,
-        }
+        columns = {"Brier": (p - y) ** 2 - (p**1.2 - y) ** 2, "prevalence(), plug-in": p - p**1.2}
         for what, values in columns.items():
             value, stderr = by_svy(frame.with_columns(e=values), design, "prevalence()", y="e")
             reach = student.isf(0.025, sample.design.freedom) * stderr

@@ -245,11 +245,7 @@ def test_replicate_weights_reestimate_a_number_of_several_classes():
     plain = drawn(200, error=0.4)
     sets = np.ones((200, 20)) * 20 / 19
     sets[np.arange(200), np.arange(200) // 10] = 0.0
-    settings = {
-        "weights": np.ones(200),
-        "replicate_weights": sets,
-        "replicate_method": "jk1",
-    }
+    settings = {"weights": np.ones(200), "replicate_weights": sets, "replicate_method": "jk1"}
     sample = designed(plain, settings)
     (task,) = parsed([MIXED[1]], plain)
     found = LabelledTask.of(task, sample)

@@ -11,14 +11,7 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust import tasks
-from itrust.watch.sequences import (
-    GRID,
-    LOG_WEIGHTS,
-    PENALTY,
-    SumSequence,
-    begun_sequences,
-    radius,
-)
+from itrust.watch.sequences import GRID, LOG_WEIGHTS, PENALTY, SumSequence, begun_sequences, radius
 
 TASKS = [
     "prevalence()",

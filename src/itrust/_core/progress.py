@@ -49,9 +49,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
 
 @contextmanager
 def progress_stages(
-    stages: Mapping[Stage, float],
-    words: Callable[[Stage], str] = str,
-    show: bool | None = None,
+    stages: Mapping[Stage, float], words: Callable[[Stage], str] = str, show: bool | None = None
 ) -> Iterator[Begin]:
     """Show which stage is at work, the share done and the time left, on standard error."""
     meter, shown = Meter(list(stages.values())), _display(show)

@@ -107,12 +107,7 @@ def _graded(source: Any, grades: object, missing: str) -> tuple[Any, str | None]
 
 
 def _of_sample(
-    sample: Any,
-    X: object,
-    y: object,
-    tasks: Tasks,
-    on: object,
-    settings: Mapping[str, Any],
+    sample: Any, X: object, y: object, tasks: Tasks, on: object, settings: Mapping[str, Any]
 ) -> tuple[Any, tuple[str, ...], list[Task]]:
     stray = [name for name, value in settings.items() if value is not None]
     if stray or y is not None:

@@ -21,11 +21,7 @@ from itrust.auditing import charts
 from itrust.auditing.comparison import SCORE_NAMES, Comparison, Difference, ModelReport
 from itrust.auditing.pairs import ClassMatrix, PairBias, PairGroup
 from itrust.auditing.parts import GroupPower, MeanBias, OutcomePart, Overall
-from itrust.auditing.verdict import (
-    ClassEvidence,
-    ImpossibleLabels,
-    Overlooked,
-)
+from itrust.auditing.verdict import ClassEvidence, ImpossibleLabels, Overlooked
 from itrust.balance import Resemblance
 from itrust.bias import GroupBias, LocalBias, PartBias
 from itrust.data import (

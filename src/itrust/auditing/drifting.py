@@ -199,9 +199,7 @@ def drift(
     called = _checked_names(names)
     if not isinstance(same_model, bool):
         raise InputError(
-            "{argument} must be True or False, not {value}",
-            argument="same_model",
-            value=same_model,
+            "{argument} must be True or False, not {value}", argument="same_model", value=same_model
         )
     sides = first, second
     changes = [*_overall(*sides), *_groups(*sides), *_numbers(*sides)]
@@ -309,10 +307,7 @@ def _group_error(audit: Audit, group: GroupBias) -> tuple[Uncertainty, bool]:
 
 
 def _change(
-    compared: str,
-    values: tuple[float, float],
-    errors: Sequence[Uncertainty],
-    **more: Any,
+    compared: str, values: tuple[float, float], errors: Sequence[Uncertainty], **more: Any
 ) -> Change:
     """Second less first; variances of independent rows add."""
     squares = [error.stderr**2 for error in errors]

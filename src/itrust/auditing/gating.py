@@ -143,11 +143,7 @@ class Gate:
         return model or (self.asked != "model" and bool(self.biased))
 
 
-def gate(
-    audit: Audit,
-    asked: Asked = "any",
-    robust_to: Mapping[str, float] | None = None,
-) -> Gate:
+def gate(audit: Audit, asked: Asked = "any", robust_to: Mapping[str, float] | None = None) -> Gate:
     """Decide whether a build may go on, check by check.
 
     Parameters

@@ -75,15 +75,7 @@ from itrust.calibration import (
     top_label,
     validation,
 )
-from itrust.data import (
-    MAX_VALUES,
-    Column,
-    Everywhere,
-    Extract,
-    MulticlassSample,
-    Predicate,
-    Sample,
-)
+from itrust.data import MAX_VALUES, Column, Everywhere, Extract, MulticlassSample, Predicate, Sample
 from itrust.engines import Engine, EngineChoice, one_blas_thread, run_together, work_of_parts
 from itrust.nulls import Bernoulli, Hoeffding
 from itrust.tasks import Task, TaskResult, evaluate_tasks, prevalence, task_part

@@ -197,13 +197,7 @@ class ClassMatrix(Result):
         return f"<ClassMatrix: {len(self.shown)} of {len(self.pairs)} pairs of classes shown>"
 
 
-def class_matrix(
-    sample: MulticlassSample,
-    *,
-    alpha: float,
-    draws: int,
-    seed: int,
-) -> ClassMatrix:
+def class_matrix(sample: MulticlassSample, *, alpha: float, draws: int, seed: int) -> ClassMatrix:
     """Compare the probabilities that rows of each class give to the others with the model's own.
 
     With r = sum w p_A p_B / sum w p_B the difference is

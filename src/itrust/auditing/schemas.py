@@ -150,10 +150,7 @@ def _name_of(stream: object) -> str:
 
 
 def faults(
-    value: Any,
-    schema: Mapping[str, Any],
-    place: str = "",
-    root: Mapping[str, Any] | None = None,
+    value: Any, schema: Mapping[str, Any], place: str = "", root: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Places where a value of JSON is not as a schema says, and what is wrong there, in its order.
 

@@ -12,12 +12,7 @@ import numpy as np
 
 from itrust._core import two_digits
 from itrust.auditing.parts import NO_VARIATION, Diagnosis, MeanBias, Missed, OutcomePart
-from itrust.bias import (
-    GroupBias,
-    LocalBias,
-    PartBias,
-    Slice,
-)
+from itrust.bias import GroupBias, LocalBias, PartBias, Slice
 from itrust.calibration import (
     JOINT_FAMILIES,
     CalibrationResult,

@@ -159,13 +159,7 @@ def at_hand(population: object, names: Sequence[str]) -> Pilot:
 
 
 def compare_rows(
-    compared: RowPair,
-    design: Design,
-    *,
-    alpha: float,
-    draws: int,
-    rng: Rng,
-    is_needed: bool = True,
+    compared: RowPair, design: Design, *, alpha: float, draws: int, rng: Rng, is_needed: bool = True
 ) -> Resemblance:
     """Test and describe rows whose features are known: see `resemblance`.
 
@@ -323,11 +317,7 @@ def _shown(values: FloatArray, weights: FloatArray, is_spread: bool) -> float:
 
 
 def permutation_test(
-    features: FloatArray,
-    labelled: int,
-    is_product: BoolArray,
-    draws: int,
-    rng: np.random.Generator,
+    features: FloatArray, labelled: int, is_product: BoolArray, draws: int, rng: np.random.Generator
 ) -> tuple[float, FloatArray, FloatArray]:
     """Permute which rows are labelled.
 

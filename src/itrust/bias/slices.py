@@ -362,10 +362,7 @@ def _recalibrated(sample: Sample) -> tuple[FloatArray, FloatArray]:
 
 
 def _judged(
-    redraws: Redraws,
-    grids: Sequence[Grid],
-    laws: Sequence[RegionLaw],
-    found: Sequence[Region],
+    redraws: Redraws, grids: Sequence[Grid], laws: Sequence[RegionLaw], found: Sequence[Region]
 ) -> list[Slice]:
     """Regions with their rates and intervals, of all rows."""
     if not found:

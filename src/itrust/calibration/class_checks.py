@@ -283,11 +283,7 @@ class ClassChecks:
         located = [entry for own, sums in pairs for entry in own.located(sums)]
         entries = (*[None] * together.size, *located, *[None] * len(self.law.pairs))
         return Scores(
-            *scaled,
-            entries=entries,
-            weights=self.weights,
-            is_single=is_single,
-            tally=outcome.tally,
+            *scaled, entries=entries, weights=self.weights, is_single=is_single, tally=outcome.tally
         )
 
     def finished(self, batches: Sequence[Any]) -> Scores:

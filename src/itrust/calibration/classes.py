@@ -18,12 +18,7 @@ from itrust.calibration.adaptive import (
     prepared_test,
     refused_by,
 )
-from itrust.calibration.class_checks import (
-    ClassChecks,
-    Contrasts,
-    prepare_classes,
-    taken_for,
-)
+from itrust.calibration.class_checks import ClassChecks, Contrasts, prepare_classes, taken_for
 from itrust.calibration.evidence import attributed, described, findings_of, impossible_labels
 from itrust.calibration.pipeline import Scores, pvalues_of, score_laws
 from itrust.calibration.results import TOGETHER, ClassResult, Finding, MulticlassResult
@@ -376,8 +371,5 @@ def _pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]
 def _mirrored(finding: Finding) -> Finding:
     """The same of the other one of two classes."""
     return replace(
-        finding,
-        direction=-finding.direction,
-        too_low=finding.too_high,
-        too_high=finding.too_low,
+        finding, direction=-finding.direction, too_low=finding.too_high, too_high=finding.too_low
     )

@@ -532,8 +532,7 @@ class _Trial:
         ]
         columns = [len(grid.entry.crossed) for grid in self.flips.grids]
         order = sorted(
-            range(len(judged)),
-            key=lambda k: (judged[k].pvalue, columns[k], -scores[k, 0]),
+            range(len(judged)), key=lambda k: (judged[k].pvalue, columns[k], -scores[k, 0])
         )
         lead, *others = (judged[k] for k in order)
         lead = replace(lead, alike=tuple(f.name for f in others))

@@ -153,10 +153,7 @@ def _with_grades(
 
 
 def _judge(
-    options: Options,
-    roles: FileRoles,
-    rows: Mapping[str, Any],
-    tasks: Sequence[it.tasks.Task],
+    options: Options, roles: FileRoles, rows: Mapping[str, Any], tasks: Sequence[it.tasks.Task]
 ) -> tuple[Any, Any]:
     (name, first), *others = rows.items()
     settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}

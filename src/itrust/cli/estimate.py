@@ -66,9 +66,7 @@ def run(options: Options) -> int:
         shown = shown.disclosed(options.min_cell)
         facts = shown.to_dict()
         files = outputs.writers(
-            options,
-            report=lambda: render.page.page(facts),
-            json=lambda: outputs.as_json(facts),
+            options, report=lambda: render.page.page(facts), json=lambda: outputs.as_json(facts)
         )
         write_all(files)
     if shown.refused:

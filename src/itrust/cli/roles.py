@@ -102,11 +102,7 @@ def _columns(model: str | Mapping[Any, str]) -> Iterable[str]:
 
 
 def settle(
-    source: InputFiles,
-    options: Options,
-    *,
-    on_needed: bool = True,
-    not_on: Iterable[str] = (),
+    source: InputFiles, options: Options, *, on_needed: bool = True, not_on: Iterable[str] = ()
 ) -> FileRoles:
     """Check the names that were given and guess those that were not.
 

@@ -48,13 +48,5 @@ from itrust.engines.tiles import Tiles as Tiles
 from itrust.engines.tiles import as_engine as as_engine
 from itrust.engines.tiles import exact_features as exact_features
 
-__all__ = [
-    "Auto",
-    "Certificate",
-    "ClusterError",
-    "Dask",
-    "Engine",
-    "Factor",
-    "Tiles",
-]
+__all__ = ["Auto", "Certificate", "ClusterError", "Dask", "Engine", "Factor", "Tiles"]
 from itrust.engines.passes import rowwise_work as rowwise_work

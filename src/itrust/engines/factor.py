@@ -180,12 +180,7 @@ def what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> str | None:
 
 
 def make_plan(
-    kernel: LocalKernel,
-    pilot: Pilot,
-    *,
-    tolerance: float,
-    max_rank: int,
-    certified: bool = True,
+    kernel: LocalKernel, pilot: Pilot, *, tolerance: float, max_rank: int, certified: bool = True
 ) -> LowRankPlan:
     """Choose landmarks among the pilot rows until the certificate is below the tolerance.
 

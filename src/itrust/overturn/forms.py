@@ -281,9 +281,7 @@ def _one_fraction(left: Fraction, sign: str, right: Fraction) -> Fraction | None
         if right.is_number:
             added = turn * right.top0
             return replace(
-                left,
-                top=left.top + added * left.bottom,
-                top0=left.top0 + added * left.bottom0,
+                left, top=left.top + added * left.bottom, top0=left.top0 + added * left.bottom0
             )
         if left.is_number:
             turned = replace(right, top=turn * right.top, top0=turn * right.top0)

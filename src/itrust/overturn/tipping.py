@@ -175,10 +175,7 @@ def _agreed(found: tuple[Tipping, ...]) -> tuple[Tipping, ...]:
 
 
 def _drawn(
-    run: IntervalRun,
-    asked: Sequence[tuple[Search, int]],
-    draws: int | None,
-    progress: bool | None,
+    run: IntervalRun, asked: Sequence[tuple[Search, int]], draws: int | None, progress: bool | None
 ) -> list[tuple[Search, int, BoundScores]]:
     if not asked:
         return []

@@ -158,10 +158,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     _LEARNED: ClassVar[Record]  # and of what was learned
 
     def fit(
-        self,
-        sample: Sample | Scan | MulticlassSample,
-        *,
-        progress: bool | None = None,
+        self, sample: Sample | Scan | MulticlassSample, *, progress: bool | None = None
     ) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
 

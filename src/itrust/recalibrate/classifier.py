@@ -116,10 +116,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         else:
             parts = (X, y_known) if w is None else (X, y_known, w)
             train, rows, train_y, targets, *weighted = train_test_split(
-                *parts,
-                test_size=self.calibration,
-                random_state=self.random_state,
-                stratify=y_known,
+                *parts, test_size=self.calibration, random_state=self.random_state, stratify=y_known
             )
             extra = {"sample_weight": weighted[0]} if weighted else {}
             weights = weighted[1] if weighted else None
@@ -233,8 +230,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
     """Features that can be divided, labels, and weights."""
     if y is None:
         raise InputError(
-            "RecalibratedClassifier requires y to be passed, but the target y is None",
-            argument="y",
+            "RecalibratedClassifier requires y to be passed, but the target y is None", argument="y"
         )
     labels = np.asarray(column_or_1d(y, warn=True))
     if not labels.size:

@@ -25,10 +25,7 @@ def writable(text: str) -> str:
 
 
 def junit_xml(
-    audit: Audit,
-    name: str,
-    asked: Asked = "any",
-    robust_to: Mapping[str, float] | None = None,
+    audit: Audit, name: str, asked: Asked = "any", robust_to: Mapping[str, float] | None = None
 ) -> str:
     """Write the checks of the gate as one test suite.
 

@@ -84,10 +84,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def summary_markdown(
-    audit: Audit,
-    name: str,
-    asked: Asked = "any",
-    robust_to: Mapping[str, float] | None = None,
+    audit: Audit, name: str, asked: Asked = "any", robust_to: Mapping[str, float] | None = None
 ) -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices."""
     found = gate(audit, asked, robust_to)

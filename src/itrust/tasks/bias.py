@@ -384,10 +384,7 @@ TaskFacts = tuple[float, Located, bool, Mapping[str, int], Mapping[str, Any]]
 
 
 def _results(
-    redraws: Redraws,
-    tasks: Sequence[Task],
-    facts: Sequence[TaskFacts],
-    scores: FloatArray | None,
+    redraws: Redraws, tasks: Sequence[Task], facts: Sequence[TaskFacts], scores: FloatArray | None
 ) -> tuple[TaskResult, ...]:
     """P-values from redraws joined with intervals; scores are (tasks, 1 + draws)."""
     sample = redraws.sample

@@ -382,13 +382,7 @@ class Task(Node):
         from itrust.tasks.population import estimate_tasks
 
         return estimate_tasks(
-            [self],
-            population,
-            labelled,
-            alpha=alpha,
-            selection=selection,
-            support=support,
-            rng=rng,
+            [self], population, labelled, alpha=alpha, selection=selection, support=support, rng=rng
         )[0]
 
     def evaluate(

@@ -39,10 +39,7 @@ Expansion = tuple[float, Callable[[], tuple[FloatArray, FloatArray]]]
 
 
 def minimised(
-    expanded: Callable[[FloatArray], Expansion],
-    start: FloatArray,
-    done: float,
-    steps: int = STEPS,
+    expanded: Callable[[FloatArray], Expansion], start: FloatArray, done: float, steps: int = STEPS
 ) -> tuple[FloatArray, bool]:
     """Go down until a step promises less than `done`; tell where that is, and whether it did.
 

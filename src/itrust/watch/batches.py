@@ -248,17 +248,13 @@ def _moment(value: Any, at: object) -> str:
 
 
 def refuse_repeated(
-    history: Sequence[BatchRecord],
-    segments: Sequence[Segment],
-    digest: str,
-    name: str | None,
+    history: Sequence[BatchRecord], segments: Sequence[Segment], digest: str, name: str | None
 ) -> None:
     """Refuse rows, and a name, that were taken in before."""
     for segment in segments:
         if segment.reference_digest == digest:
             raise InputError(
-                "these rows are those of the reference; a batch has other ones",
-                argument="batch",
+                "these rows are those of the reference; a batch has other ones", argument="batch"
             )
     for record in history:
         told = f"batch {record.number}" + (f" ({record.name})" if record.name else "")

@@ -111,13 +111,7 @@ LEAF = Record.of(
 TASK = Made(Text(), parse, lambda task: task.formula)
 SEQUENCE = Record.of(TaskSequence, task=TASK, leaves=ListOf(Record(LEAF.entries)))
 ONSET = Record.of(Onset, batch=SIZE, lower=SIZE, upper=SIZE, name=NAME, label=LEVEL)
-SEGMENT = Record.of(
-    Segment,
-    name=NAME,
-    first=SIZE,
-    reference_rows=SIZE,
-    reference_digest=DIGEST,
-)
+SEGMENT = Record.of(Segment, name=NAME, first=SIZE, reference_rows=SIZE, reference_digest=DIGEST)
 BATCH = Record.of(
     BatchRecord,
     number=SIZE,

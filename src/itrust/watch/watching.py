@@ -228,9 +228,7 @@ class Watch(OfBatches):
         return replace(found, history=(*self.history, replace(record, since=since)))
 
     def new_model(
-        self,
-        reference: Sample | MulticlassSample | Scan,
-        name: str | None = None,
+        self, reference: Sample | MulticlassSample | Scan, name: str | None = None
     ) -> Self:
         """Watch another model from now on; the history stays.
 

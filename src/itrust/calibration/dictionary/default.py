@@ -188,11 +188,7 @@ def _check(family: str, *terms: Term) -> Entry:
 
 
 def _several(
-    name: str,
-    family: str,
-    features: Sequence[Scaled],
-    shape: Shape,
-    scaling: Scaling = "stated",
+    name: str, family: str, features: Sequence[Scaled], shape: Shape, scaling: Scaling = "stated"
 ) -> Entry:
     """A check that sums over features."""
     products, scales = zip(*features, strict=True)

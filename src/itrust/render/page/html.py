@@ -16,12 +16,7 @@ from itrust._core import write_whole
 from itrust.render.document import DARK, LIGHT
 from itrust.render.page.facts import MarkedFacts
 from itrust.render.page.library import chart_library, own_file, template
-from itrust.render.page.pictures import (
-    Picture,
-    audit_pictures,
-    estimates_pictures,
-    watch_pictures,
-)
+from itrust.render.page.pictures import Picture, audit_pictures, estimates_pictures, watch_pictures
 from itrust.render.page.results import KINDS, Shown, facts_of
 
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.

@@ -58,13 +58,7 @@ from itrust.render.text.balance import difference_words, resemblance_warnings
 from itrust.render.text.bias import PART_HEAD, bias_and_interval, part_cells
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.overturning import explained_words, margins_words, overturning_sections
-from itrust.render.text.tasks import (
-    bias_text,
-    pvalue_words,
-    task_sentence,
-    task_title,
-    task_values,
-)
+from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title, task_values
 from itrust.render.text.verdict import (
     OWN_PVALUES,
     class_words,

@@ -228,10 +228,7 @@ def _(result: BiasMap) -> Document:
     across, up = result.axes
     return Document(
         f"Bias over {across.name} and {up.name}",
-        [
-            Table(("", ""), list(cells_text(result))),
-            Notes([SIGN, *noted(result.bias.notes).lines]),
-        ],
+        [Table(("", ""), list(cells_text(result))), Notes([SIGN, *noted(result.bias.notes).lines])],
     )
 
 

@@ -95,7 +95,7 @@ def judged(name: str, seed: int) -> tuple[bool, ...]:
     sample = DESIGNS[name](np.random.default_rng(seed), 0.0)
     settings = {"draws": DRAWS, "rng": seed}
     groups = it.bias_groups(sample, "g", "z", "prediction", **settings)
-    slices = it.bias_slices(sample, min_rows=20, **settings)
+    slices = it.bias_slices(sample, **settings)
     points = it.local_bias(sample, **settings)
     known, values = points.known, points.values
     outside = (values < points.null_band.lower) | (values > points.null_band.upper)

@@ -94,7 +94,7 @@ def test_a_corner_is_told_in_words():
     told, *_ = it.klce_test(s, checks, draws=99, rng=0).evidence()
     assert (told.name, told.shape, told.direction) == ("a x g: regions", Shape.REGION, 1)
     assert told.where.names == {"a", "g"}
-    assert str(told) == f"the bias is higher where {told.where} than elsewhere"
+    assert str(told) == f"the bias is higher where {told.where} than what is plainer explains"
 
 
 def test_files_sum_the_same_cells(tmp_path):

@@ -203,6 +203,7 @@ class Sensitivity:
             raise InputError("every probability is 0 or 1, so no draw differs from another")
         if scores is None:
             scores = score(prepared, Bernoulli(), draws, seed)
+        scores = _without_labels(scores)
         self.critical = float(np.sort(scores.combined[1:])[-allowed])
         self.bank, self.n = prepared.bank, scores.tally.rows
         self._choose_rows()
@@ -634,6 +635,18 @@ class Sensitivity:
         variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
         needed = critical * null_sd * self._swollen(spread + diagonal, expected)
         return np.asarray(ndtr((value - needed) / (np.sqrt(variance) + 1e-300)))
+
+
+def _without_labels(scores: Scores) -> Scores:
+    """Scores whose scans of regions have their scale from draws alone."""
+    some = scores.is_region
+    if not some.any():
+        return scores
+    standardised, log_tails = scores.standardised.copy(), scores.log_tails.copy()
+    standardised[some, 0] = np.median(standardised[some, 1:], axis=1)
+    made = replace(scores, standardised=standardised)
+    log_tails[some] = made.region_law(independent=True).tails(standardised[some])
+    return replace(made, log_tails=log_tails)
 
 
 def _root(covariance: FloatArray) -> FloatArray:
